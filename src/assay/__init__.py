@@ -1,0 +1,2 @@
+"""assay."""
+from assay.subject import Subject

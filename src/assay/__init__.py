@@ -1,2 +1,22 @@
-"""assay."""
+"""assay shows stimuli to networks, records what every layer does, and turns that into evidence."""
+
+from assay import networks, stimuli
+from assay.errors import AssayError
+from assay.layers import ALL, choose_layers
+from assay.measures import Measure, Straightness, curvature, turning_angles
 from assay.subject import Subject
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ALL",
+    "AssayError",
+    "Measure",
+    "Straightness",
+    "Subject",
+    "choose_layers",
+    "curvature",
+    "networks",
+    "stimuli",
+    "turning_angles",
+]

@@ -50,7 +50,9 @@ def _feed(h: _Hash, value: Any) -> None:
     own = getattr(value, "fingerprint", None)
     if isinstance(own, str) and not isinstance(value, type):
         _tag(h, "own", own.encode())
-    elif value is None or isinstance(value, (bool, int, str, bytes, complex)) and not isinstance(value, Enum):
+    elif value is None or (
+        isinstance(value, (bool, int, str, bytes, complex)) and not isinstance(value, Enum)
+    ):
         _tag(h, type(value).__name__, value if isinstance(value, bytes) else str(value).encode())
     elif isinstance(value, float):
         _tag(h, "float", struct.pack("<d", value))

@@ -1,0 +1,79 @@
+"""Measure: one question asked of one subject. Settings in, a tidy table out."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from assay.errors import AssayError, nearest
+from assay.fingerprint import fingerprint
+from assay.subject import Subject
+
+
+@dataclass(frozen=True)
+class Measure(ABC):
+    """A frozen dataclass of settings that can be called with a subject.
+
+    A subclass sets ``name`` (what plans and tables call it) and ``__call__``, which returns one row per
+    observation, units in the column names. It keeps no state: the same settings and subject give the same
+    table, in any process.
+    """
+
+    name: ClassVar[str] = ""
+    value: ClassVar[str] = ""
+    """The column of its table that holds the measured quantity."""
+
+    _registry: ClassVar[dict[str, type[Measure]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.name:
+            Measure._registry[cls.name] = cls
+
+    @abstractmethod
+    def __call__(self, subject: Subject) -> pd.DataFrame:
+        """The table of this measure for one subject."""
+
+    def check(self, subject: Subject) -> None:
+        """Raise `AssayError` where the settings do not fit the subject; cheap, measures nothing."""
+
+    def summary(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The table to read first: uncertainty beside the value (``low``, ``high``, ``n``)."""
+        return table
+
+    @property
+    def code_version(self) -> str:
+        """Hash of the source files that define this measure, from its class up to `Measure`."""
+        sources = []
+        for cls in type(self).__mro__[: type(self).__mro__.index(Measure)]:
+            try:
+                sources.append(inspect.getsource(inspect.getmodule(cls)))  # type: ignore[arg-type]
+            except (OSError, TypeError):  # defined at a prompt
+                sources.append(cls.__qualname__)
+        return fingerprint(sources)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Settings by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @property
+    def given(self) -> list[str]:
+        """Names of the settings that are not at their default."""
+        return [f.name for f in fields(self) if f.default is MISSING or getattr(self, f.name) != f.default]
+
+    @staticmethod
+    def named(name: str) -> type[Measure]:
+        """The measure registered under a name."""
+        if name not in Measure._registry:
+            raise AssayError(f"unknown measure {name!r}{nearest(name, Measure._registry)}")
+        return Measure._registry[name]
+
+    @staticmethod
+    def known() -> dict[str, type[Measure]]:
+        """All registered measures by name."""
+        return dict(Measure._registry)

@@ -1,0 +1,279 @@
+"""Straightness: how curved the path is that a video takes through a layer's space.
+
+Hénaff et al. 2019; Harrington et al. 2022, Eqs. 1–4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy import stats
+from torch import Tensor
+
+from assay.errors import AssayError
+from assay.layers import ALL, Layers
+from assay.measures.base import Measure
+from assay.measures.triples import triple_sums
+from assay.progress import report
+from assay.stimuli.sequences import Sequences
+from assay.subject import Subject
+
+PIXELS = "pixels"
+
+
+def turning_angles(trajectory: Tensor | np.ndarray[Any, Any]) -> Tensor:
+    """The T−2 angles, in degrees, between successive steps of a trajectory with time first.
+
+    With v_t = x_{t+1} − x_t and unit vectors u = v_t/‖v_t‖, w = v_{t+1}/‖v_{t+1}‖:
+    c_t = 2·atan2(‖u − w‖, ‖u + w‖), in float64 (an arccos of the dot product loses all angles below 0.03°
+    in float32). NaN where a step has no length: the angle is undefined.
+
+    Example:
+        >>> square = torch.tensor([[0., 0.], [1., 0.], [1., 1.], [0., 1.]])
+        >>> turning_angles(square)
+        tensor([90., 90.], dtype=torch.float64)
+
+    Eqs. 1–3.
+    """
+    x = torch.as_tensor(trajectory)
+    if x.dim() < 2:
+        raise AssayError(f"a trajectory is time × dimensions, not {tuple(x.shape)}")
+    if len(x) < 3:
+        raise AssayError(f"curvature needs at least 3 points, the trajectory has {len(x)}")
+    steps = x.flatten(1).double().diff(dim=0)
+    units = steps / steps.norm(dim=1, keepdim=True)
+    difference, total = (units[1:] - units[:-1]).norm(dim=1), (units[1:] + units[:-1]).norm(dim=1)
+    return torch.rad2deg(2 * torch.atan2(difference, total))
+
+
+def curvature(trajectory: Tensor | np.ndarray[Any, Any], batched: bool | None = None) -> Any:
+    """Global curvature in degrees: the mean of the defined angles between successive steps.
+
+    c = mean_t c_t (see `turning_angles`); T points give T−2 angles.
+
+    Args:
+        trajectory: Time first (T × dimensions); or a batch of trajectories (batch × T × dimensions …).
+        batched: Whether the first axis is a batch. By default an array of two axes is one trajectory and
+            one of three or more is a batch; pass False for a trajectory of pictures (T×C×H×W).
+
+    Returns:
+        A float for one trajectory, a NumPy array for a batch; NaN where no angle is defined.
+
+    Example:
+        >>> t = torch.arange(13) * (2 * torch.pi / 12)
+        >>> round(curvature(torch.stack([t.cos(), t.sin()], 1)), 6)   # a regular 12-gon turns by 360°/12
+        30.0
+
+    Eq. 4 (whose index is loose: the released code averages the T−2 angles).
+    """
+    x = torch.as_tensor(trajectory)
+    if batched is None:
+        batched = x.dim() >= 3
+    if batched:
+        return np.array([curvature(one, batched=False) for one in x])
+    if not torch.isfinite(x).all():
+        raise AssayError("the trajectory has NaN or infinite values")
+    return turning_angles(x).nanmean().item()
+
+
+@dataclass(frozen=True)
+class Straightness(Measure):
+    """Curvature of every sequence at every layer, and its change from the pixels of the same frames.
+
+    Frames stream through the network in batches; of each layer only the last two frames are kept, so memory
+    does not grow with the number of frames.
+
+    Table: one row per layer and sequence; the layer ``pixels`` is the input, before any preprocessing.
+    ``curvature_deg`` is the mean of ``n`` turning angles, ``change_deg`` its difference from the pixels
+    (negative: the layer straightens), ``undefined`` the number of angles left out because two consecutive
+    frames were identical, there or in the layer's space. ``status`` is ``ok``, ``undefined`` (no angle is
+    defined) or ``not finite`` (the layer returned NaN or infinity).
+
+    Args:
+        sequences: What to show.
+        layers: Which layers; all by default.
+        batch_size: Frames per forward pass.
+    """
+
+    sequences: Sequences
+    layers: Layers = ALL
+    batch_size: int = 32
+
+    name: ClassVar[str] = "straightness"
+    value: ClassVar[str] = "curvature_deg"
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1:
+            raise AssayError(f"batch_size={self.batch_size} must be at least 1")
+
+    def check(self, subject: Subject) -> None:
+        """One frame through the network; the layers must exist."""
+        frames, _ = next(iter(self.sequences.batches(1)))
+        _show(subject, frames, lambda layer, output: None, 0)
+        subject.choose(self.layers)
+
+    def __call__(self, subject: Subject) -> pd.DataFrame:
+        """Show all sequences once."""
+        tracks = {PIXELS: _Track()}
+        owners: list[np.ndarray[Any, Any]] = []
+        shape = None
+        shown = 0
+        for frames, owner in self.sequences.batches(self.batch_size):
+            if frames.shape[1:] != shape:  # other frames, other spaces: no angle spans the change
+                shape = frames.shape[1:]
+                for track in tracks.values():
+                    track.restart()
+            shared = _Shared()
+
+            def visit(layer: str, output: Tensor, at: int = shown, shared: _Shared = shared) -> None:
+                tracks.setdefault(layer, _Track()).extend(output, at, shared)
+
+            visit(PIXELS, torch.from_numpy(frames).to(subject.device))
+            _show(subject, frames, visit, shown, self.layers)
+            owners.append(owner)
+            shown += len(frames)
+            report(f"{subject.name}: frames", shown)
+        return self._table(np.concatenate(owners), {k: t.sums(shown) for k, t in tracks.items()})
+
+    def _table(self, owner: np.ndarray[Any, Any], sums: dict[str, np.ndarray[Any, Any]]) -> pd.DataFrame:
+        clips = self.sequences.clips
+        for i, clip in enumerate(clips):
+            if (frames := int((owner == i).sum())) < 3:
+                raise AssayError(f"clip {clip.name!r} has {frames} frames: curvature needs at least 3")
+        within = (owner[2:] == owner[:-2]) if len(owner) > 2 else np.zeros(0, bool)
+        pixels = sums[PIXELS]
+        still = (pixels[:, 0] == 0) | (pixels[:, 1] == 0)
+        rows = []
+        reference: dict[int, float] = {}
+        for order, (layer, s) in enumerate(sums.items()):
+            undefined = still | (s[:, 0] == 0) | (s[:, 1] == 0)
+            angles = _angles(s)
+            for i, clip in enumerate(clips):
+                mine = within & (owner[2:] == i)
+                kept = mine & ~undefined
+                finite = bool(np.isfinite(s[mine]).all())
+                value = float(angles[kept].mean()) if finite and kept.any() else float("nan")
+                if layer == PIXELS:
+                    reference[i] = value
+                rows.append(
+                    {
+                        "layer": layer,
+                        "order": order,
+                        "sequence": clip.name,
+                        "condition": clip.condition,
+                        "curvature_deg": value,
+                        "change_deg": value - reference[i],
+                        "n": int(kept.sum()),
+                        "undefined": int((mine & undefined).sum()),
+                        "status": "not finite" if not finite else "ok" if kept.any() else "undefined",
+                    }
+                )
+        return pd.DataFrame(rows)
+
+    def summary(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Per layer and condition: mean over sequences, SEM, 95 % interval (Student's t), n."""
+        rows = []
+        for (order, layer, condition), group in table.groupby(["order", "layer", "condition"], sort=False):
+            good = group[group["status"] == "ok"]
+            mean, sem, low, high = _mean_interval(good["curvature_deg"].to_numpy())
+            rows.append(
+                {
+                    "layer": layer,
+                    "order": order,
+                    "condition": condition,
+                    "curvature_deg": mean,
+                    "sem_deg": sem,
+                    "low": low,
+                    "high": high,
+                    "change_deg": good["change_deg"].mean(),
+                    "n": len(good),
+                    "left_out": len(group) - len(good),
+                }
+            )
+        return pd.DataFrame(rows)
+
+
+def _show(subject: Subject, frames: Any, visit: Any, at: int, layers: Layers = ALL) -> None:
+    try:
+        subject.visit(torch.from_numpy(frames), visit, layers)
+    except RuntimeError as error:  # torch's own complaint about shapes
+        raise AssayError(
+            f"{subject.name!r} cannot see frames of shape {tuple(frames.shape[1:])}: {str(error).splitlines()[0]}"
+        ) from error
+
+
+def _angles(sums: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Angles in degrees from a = ‖v‖², b = ‖w‖², s = ‖w − v‖², p = ‖w + v‖².
+
+    Multiplying `turning_angles`' unit vectors out: √(ab)·‖u − w‖² = s − (√a − √b)² and
+    √(ab)·‖u + w‖² = p − (√a − √b)². Each is a sum of squares, so nothing cancels for steps of equal length;
+    at worst (a straight line at uneven speed) rounding leaves 10⁻⁶ degrees.
+    """
+    a, b, s, p = np.moveaxis(sums, 1, 0)
+    with np.errstate(invalid="ignore"):
+        uneven = (np.sqrt(a) - np.sqrt(b)) ** 2
+        difference, total = np.maximum(s - uneven, 0), np.maximum(p - uneven, 0)
+        return np.asarray(np.degrees(2 * np.arctan2(np.sqrt(difference), np.sqrt(total))))
+
+
+def _mean_interval(values: np.ndarray[Any, Any]) -> tuple[float, float, float, float]:
+    n = len(values)
+    if n == 0:
+        return (float("nan"),) * 4
+    mean = float(values.mean())
+    if n == 1:
+        return mean, float("nan"), float("nan"), float("nan")
+    sem = float(values.std(ddof=1) / np.sqrt(n))
+    half = float(stats.t.ppf(0.975, n - 1)) * sem
+    return mean, sem, mean - half, mean + half
+
+
+class _Shared:
+    """The sums of the last tensor seen: a container returns the very tensor of its last child."""
+
+    def __init__(self) -> None:
+        self.tensor: Tensor | None = None
+        self.version = -1
+        self.sums: Tensor | None = None
+
+    def triple_sums(self, frames: Tensor) -> Tensor:
+        same = frames is self.tensor and not frames.is_inference() and frames._version == self.version
+        if not same or self.sums is None:
+            self.tensor, self.version = frames, -1 if frames.is_inference() else frames._version
+            self.sums = triple_sums(frames)
+        return self.sums
+
+
+class _Track:
+    """One layer's path: the last two frames, and the sums (a, b, s, p) of every triple of frames so far."""
+
+    def __init__(self) -> None:
+        self.last: Tensor | None = None
+        self.found: list[tuple[int, Tensor]] = []
+
+    def restart(self) -> None:
+        self.last = None
+
+    def extend(self, frames: Tensor, at: int, shared: _Shared) -> None:
+        """Add frames ``at``, ``at + 1``, …; a triple is filed under its last frame."""
+        if self.last is not None:
+            seam = torch.cat([self.last, frames[:2]])
+            if len(seam) > 2:
+                self.found.append((at + min(len(frames), 2) - (len(seam) - 2), triple_sums(seam)))
+        if len(frames) > 2:
+            self.found.append((at + 2, shared.triple_sums(frames)))
+        tail = frames[-2:]
+        if len(tail) < 2 and self.last is not None:
+            tail = torch.cat([self.last, tail])[-2:]
+        self.last = tail.clone()
+
+    def sums(self, shown: int) -> np.ndarray[Any, Any]:
+        """(shown − 2) × 4, row t for the triple of frames t, t + 1, t + 2; NaN where none was formed."""
+        out = np.full((max(shown - 2, 0), 4), np.nan)
+        for last, sums in self.found:
+            out[last - 2 : last - 2 + len(sums)] = sums.cpu().numpy()
+        return out

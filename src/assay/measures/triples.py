@@ -1,0 +1,44 @@
+"""Sums of squares over consecutive triples of frames: all that curvature needs, in one pass over them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def triple_sums(frames: Tensor) -> Tensor:
+    """For each triple (x, y, z) of consecutive frames: ‖y−x‖², ‖z−y‖², ‖z−2y+x‖², ‖z−x‖².
+
+    Differences are taken in the frames' own precision (float32 at least) and accumulated in float64.
+
+    Args:
+        frames: T × anything, T ≥ 3.
+
+    Returns:
+        (T−2) × 4, float64, on the frames' device.
+    """
+    rows = _rows(frames)
+    if rows.is_cuda:
+        from assay.measures._triples_cuda import triple_sums_cuda
+
+        return triple_sums_cuda(rows)
+    if rows.dtype not in (torch.float32, torch.float64):
+        rows = rows.float()
+    steps = rows[1:] - rows[:-1]
+    lengths = _squared_norms(steps)
+    bends = _squared_norms(steps[1:] - steps[:-1])
+    spans = _squared_norms(rows[2:] - rows[:-2])
+    return torch.stack([lengths[:-1], lengths[1:], bends, spans], 1)
+
+
+def _squared_norms(rows: Tensor) -> Tensor:
+    return torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64).square()
+
+
+def _rows(frames: Tensor) -> Tensor:
+    """T × D without a copy where memory allows: a sum does not care in which order the units come."""
+    if frames.is_complex():
+        frames = torch.view_as_real(frames)
+    if frames.dim() == 4 and frames.is_contiguous(memory_format=torch.channels_last):
+        frames = frames.permute(0, 2, 3, 1)
+    return frames.flatten(1) if frames.dim() > 1 else frames[:, None]

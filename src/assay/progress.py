@@ -1,0 +1,28 @@
+"""Progress of long work: measures report, whoever runs them may listen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+Listener = Callable[[str, int, int | None], None]
+
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+def report(what: str, done: int, total: int | None = None) -> None:
+    """Say that ``done`` of ``total`` steps of ``what`` are done; a no-op when nobody listens."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(what, done, total)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Have `report` call ``listener(what, done, total)`` inside the block."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)

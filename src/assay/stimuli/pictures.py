@@ -1,0 +1,63 @@
+"""Pictures as arrays: reading, resizing, colour; and the photographs that come with other packages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import resources, util
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from PIL import Image, UnidentifiedImageError
+
+from assay.errors import AssayError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Color = Literal["grey", "rgb"]
+SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".pgm", ".ppm"})
+
+
+def read_picture(path: Path) -> Image.Image:
+    """A picture from a file, as stored: grey (mode L) or colour (mode RGB)."""
+    try:
+        with Image.open(path) as image:
+            image.load()
+            return image if image.mode == "L" else image.convert("RGB")
+    except (UnidentifiedImageError, OSError, SyntaxError) as error:
+        raise AssayError(f"{path} cannot be read as a picture ({error})") from error
+
+
+def picture_to_array(image: Image.Image, size: int | tuple[int, int] | None, color: Color | None) -> Array:
+    """C×H×W float32 in [0, 1].
+
+    ``size`` as an integer cuts the central square and resizes it; as (height, width) it resizes the whole
+    picture. Resizing is PIL's LANCZOS, on the 8-bit values, as in the published stimuli.
+    """
+    if color is not None:
+        image = image.convert("L" if color == "grey" else "RGB")
+    if isinstance(size, int):
+        side = min(image.size)
+        left, top = (image.width - side) // 2, (image.height - side) // 2
+        if image.width != image.height:
+            image = image.crop((left, top, left + side, top + side))
+        size = (size, size)
+    if size is not None and image.size != (size[1], size[0]):
+        image = image.resize((size[1], size[0]), Image.Resampling.LANCZOS)
+    array = np.asarray(image, dtype=np.float32) / 255
+    return array[None] if array.ndim == 2 else np.ascontiguousarray(array.transpose(2, 0, 1))
+
+
+def photographs(size: int | None = None, color: Color | None = None) -> Iterator[tuple[str, Array]]:
+    """Real photographs that come with scikit-learn and, where it is installed, scikit-image.
+
+    Yields (name, C×H×W float32 in [0, 1]). From scikit-learn: china, flower (sample images); from
+    scikit-image: astronaut, camera, chelsea, coffee, grass, gravel, rocket.
+    """
+    folders = [("sklearn.datasets", "images", ("china.jpg", "flower.jpg"))]
+    if util.find_spec("skimage"):
+        names = ("astronaut.png", "camera.png", "chelsea.png", "coffee.png", "grass.png", "gravel.png")
+        folders.append(("skimage", "data", (*names, "rocket.jpg")))
+    for package, folder, files in folders:
+        for file in files:
+            with resources.as_file(resources.files(package) / folder / file) as path:
+                yield path.stem, picture_to_array(read_picture(path), size, color)

@@ -2,8 +2,11 @@
 
 from assay import networks, stimuli
 from assay.errors import AssayError
+from assay.evaluate import Resources, evaluate
 from assay.layers import ALL, choose_layers
 from assay.measures import Measure, Straightness, curvature, turning_angles
+from assay.plan import Plan, load_plan
+from assay.store import Run
 from assay.subject import Subject
 
 __version__ = "0.1.0"
@@ -12,10 +15,15 @@ __all__ = [
     "ALL",
     "AssayError",
     "Measure",
+    "Plan",
+    "Resources",
+    "Run",
     "Straightness",
     "Subject",
     "choose_layers",
     "curvature",
+    "evaluate",
+    "load_plan",
     "networks",
     "stimuli",
     "turning_angles",

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path, PurePath
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
@@ -18,9 +18,12 @@ from torch import nn
 
 from assay.errors import AssayError
 
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
+
 
 class _Hash(Protocol):
-    def update(self, data: bytes, /) -> None: ...
+    def update(self, data: Buffer, /) -> None: ...
 
 
 def fingerprint(*parts: Any) -> str:
@@ -50,9 +53,7 @@ def _feed(h: _Hash, value: Any) -> None:
     own = getattr(value, "fingerprint", None)
     if isinstance(own, str) and not isinstance(value, type):
         _tag(h, "own", own.encode())
-    elif value is None or (
-        isinstance(value, (bool, int, str, bytes, complex)) and not isinstance(value, Enum)
-    ):
+    elif value is None or (isinstance(value, (bool, int, str, bytes, complex)) and not isinstance(value, Enum)):
         _tag(h, type(value).__name__, value if isinstance(value, bytes) else str(value).encode())
     elif isinstance(value, float):
         _tag(h, "float", struct.pack("<d", value))
@@ -99,7 +100,7 @@ def _feed(h: _Hash, value: Any) -> None:
 def _feed_tensor(h: _Hash, tensor: torch.Tensor) -> None:
     flat = tensor.detach().to("cpu", copy=False).contiguous().flatten()
     _tag(h, f"tensor{tuple(tensor.shape)}{tensor.dtype}")
-    h.update(memoryview(flat.view(torch.uint8).numpy()) if flat.numel() else b"")
+    h.update(flat.view(torch.uint8).numpy().data if flat.numel() else b"")
 
 
 def _feed_module(h: _Hash, module: nn.Module) -> None:

@@ -65,9 +65,7 @@ class SubjectSource:
         try:
             device = None if self.device is None else torch.empty(0, device=self.device).device
         except (RuntimeError, AssertionError) as error:
-            raise AssayError(
-                f"device={self.device!r} cannot be used ({str(error).splitlines()[0]})"
-            ) from error
+            raise AssayError(f"device={self.device!r} cannot be used ({str(error).splitlines()[0]})") from error
         preprocess: Any = None if self.preprocess is None else transform_named(self.preprocess)
         module = self._module()
         if self.weights is not None:
@@ -99,9 +97,7 @@ class SubjectSource:
             )
         factory = import_named(self.source, f"source={self.source!r}", KINDS)
         if not callable(factory):
-            raise AssayError(
-                f"source={self.source!r} is a {type(factory).__name__}, not a factory of a network"
-            )
+            raise AssayError(f"source={self.source!r} is a {type(factory).__name__}, not a factory of a network")
         try:
             inspect.signature(factory).bind(**self.args)
         except TypeError as error:

@@ -23,7 +23,7 @@ def _kernel(x: Any, out: Any, frames: Any, units: Any, stride: Any, block: tl.co
     step = now - before
     length = tl.sum((step * step).to(tl.float64))
     for t in range(2, frames):
-        after = tl.load(x + t.to(tl.int64) * stride + columns, mask=inside, other=0.0).to(tl.float32)
+        after = tl.load(x + tl.cast(t, tl.int64) * stride + columns, mask=inside, other=0.0).to(tl.float32)
         next_step = after - now
         bend = next_step - step
         span = after - before

@@ -64,7 +64,7 @@ def curvature(trajectory: Tensor | np.ndarray[Any, Any], batched: bool | None = 
         A float for one trajectory, a NumPy array for a batch; NaN where no angle is defined.
 
     Example:
-        >>> t = torch.arange(13) * (2 * torch.pi / 12)
+        >>> t = torch.arange(13, dtype=torch.float64) * (2 * torch.pi / 12)
         >>> round(curvature(torch.stack([t.cos(), t.sin()], 1)), 6)   # a regular 12-gon turns by 360°/12
         30.0
 

@@ -32,7 +32,8 @@ def triple_sums(frames: Tensor) -> Tensor:
 
 
 def _squared_norms(rows: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64).square()
+    norms: Tensor = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64)
+    return norms.square()
 
 
 def _rows(frames: Tensor) -> Tensor:

@@ -154,7 +154,7 @@ def _batch_norm(a: dict[str, Any], x: Tensor, *stats: Tensor) -> Tensor:
 def _gemm(a: dict[str, Any], x: Tensor, y: Tensor, z: Tensor | None = None) -> Tensor:
     x = x.T if a.get("transA") else x
     y = y.T if a.get("transB") else y
-    out = a.get("alpha", 1.0) * (x @ y)
+    out: Tensor = a.get("alpha", 1.0) * (x @ y)
     return out if z is None else out + a.get("beta", 1.0) * z
 
 

@@ -37,9 +37,7 @@ class Retina(nn.Module):
             axis = torch.arange(_WIDTH, dtype=torch.float64) - _WIDTH // 2
             profile = torch.exp(-(axis**2) / (2 * sigma**2)) / (math.sqrt(2 * math.pi) * sigma)
             self.register_buffer(name, profile.float(), persistent=False)
-        self.scale = 1 / float(
-            1.25 * self.get_buffer("centre").sum() ** 2 - self.get_buffer("surround").sum() ** 2
-        )
+        self.scale = 1 / float(1.25 * self.get_buffer("centre").sum() ** 2 - self.get_buffer("surround").sum() ** 2)
 
     def forward(self, x: Tensor) -> Tensor:
         """Grey frames N×1×H×W in [0, 1]."""

@@ -87,4 +87,6 @@ def _oriented(angle: Tensor, k: int, orientations: int) -> Tensor:
     order = orientations - 1
     norm = 2**order * math.factorial(order) / math.sqrt(orientations * math.factorial(2 * order))
     turned = torch.remainder(angle - math.pi * k / orientations + math.pi, 2 * math.pi) - math.pi
-    return (2 * norm * torch.cos(turned) ** order * (turned.abs() < math.pi / 2)).float()
+    band = torch.where(turned.abs() < math.pi / 2, torch.cos(turned).pow(order), 0.0)
+    scaled: Tensor = band * (2 * norm)
+    return scaled.float()

@@ -47,9 +47,7 @@ class CameraClip(Clip):
             y = scale * (np.cos(angle) * rows - np.sin(angle) * columns) + self.shift[0] * s
             x = scale * (np.sin(angle) * rows + np.cos(angle) * columns) + self.shift[1] * s
             grid = torch.stack([x / ((width - 1) / 2), y / ((height - 1) / 2)], -1)[None]
-            frame = F.grid_sample(
-                picture, grid, mode="bilinear", padding_mode="reflection", align_corners=True
-            )
+            frame = F.grid_sample(picture, grid, mode="bilinear", padding_mode="reflection", align_corners=True)
             yield frame[0].float().numpy()
 
     @cached_property

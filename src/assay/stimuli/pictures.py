@@ -53,7 +53,7 @@ def photographs(size: int | None = None, color: Color | None = None) -> Iterator
     Yields (name, C×H×W float32 in [0, 1]). From scikit-learn: china, flower (sample images); from
     scikit-image: astronaut, camera, chelsea, coffee, grass, gravel, rocket.
     """
-    folders = [("sklearn.datasets", "images", ("china.jpg", "flower.jpg"))]
+    folders: list[tuple[str, str, tuple[str, ...]]] = [("sklearn.datasets", "images", ("china.jpg", "flower.jpg"))]
     if util.find_spec("skimage"):
         names = ("astronaut.png", "camera.png", "chelsea.png", "coffee.png", "grass.png", "gravel.png")
         folders.append(("skimage", "data", (*names, "rocket.jpg")))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.errors import AssayError
+from assay.errors import AssayError, nearest
 from assay.fingerprint import file_fingerprint, fingerprint
 from assay.stimuli.pictures import SUFFIXES, Array, Color, picture_to_array, read_picture
 
@@ -192,11 +192,11 @@ class ContrastFade(Clip):
 
 
 def _ends(clip: Clip) -> tuple[Array, Array, int]:
-    first = last = None
-    n = 0
-    for n, last in enumerate(clip.checked_frames(), start=1):
-        first = last if first is None else first
-    assert first is not None and last is not None
+    frames = clip.checked_frames()
+    first = last = next(frames)
+    n = 1
+    for frame in frames:
+        n, last = n + 1, frame
     return first, last, n
 
 
@@ -229,6 +229,12 @@ class Sequences:
 
     def __add__(self, other: Sequences) -> Sequences:
         return Sequences(self.clips + other.clips, f"{self.source} + {other.source}")
+
+    @cached_property
+    def description(self) -> str:
+        """How many clips, how large, from where."""
+        shape = "×".join(map(str, next(self.clips[0].frames()).shape))
+        return f"{len(self.clips)} clips of {shape} from {self.source}"
 
     @property
     def fingerprint(self) -> str:
@@ -314,8 +320,6 @@ def load_sequences(
     if names is not None:
         wanted = list(names)
         known = {c.name: c for c in clips}
-        from assay.errors import nearest
-
         for name in wanted:
             if name not in known:
                 raise AssayError(f"no clip {name!r} in {folder}{nearest(name, known)}")

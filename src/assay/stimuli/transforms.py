@@ -20,9 +20,7 @@ class Normalize:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Normalise N×C×H×W."""
-        mean, std = (
-            torch.tensor(v, dtype=x.dtype, device=x.device)[:, None, None] for v in (self.mean, self.std)
-        )
+        mean, std = (torch.tensor(v, dtype=x.dtype, device=x.device)[:, None, None] for v in (self.mean, self.std))
         if x.shape[1] == 1:
             x = x.expand(-1, len(self.mean), -1, -1)
         return (x - mean) / std

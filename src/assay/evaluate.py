@@ -1,0 +1,275 @@
+"""Subjects × measures → a run: every pair a cell, done once, here or on a Ray cluster."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import time
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+
+from assay.errors import AssayError
+from assay.fingerprint import fingerprint
+from assay.measures.base import Measure
+from assay.progress import report
+from assay.store.cells import FOLDER, CellInfo, CellKey, read_cell, write_cell
+from assay.store.files import Folder
+from assay.store.manifest import environment, now
+from assay.store.run import MANIFEST, Run, write_tables
+from assay.subject import Subject
+
+log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Resources:
+    """What one cell needs on a Ray cluster."""
+
+    cpus: float = 1
+    gpus: float = 0
+    retries: int = 3
+
+
+def evaluate(
+    subjects: Subject | Iterable[Subject],
+    measures: Measure | Iterable[Measure] | Mapping[str, Measure],
+    run: str | Path,
+    *,
+    seed: int = 0,
+    ray: bool | str = False,
+    resources: Resources | None = None,
+    plan: Mapping[str, Any] | None = None,
+) -> Run:
+    """Ask every measure of every subject and keep the answers in a run folder.
+
+    Each (subject, measure) pair is a cell, keyed by the content of the measure's code and settings, the
+    stimuli, the subject and the seed. A cell that is already there is not done again, so calling this again
+    finishes what an interrupted call left. A cell that raises is recorded with its traceback, and the rest
+    goes on; it is tried again the next time.
+
+    Args:
+        subjects: Who; names must differ.
+        measures: What to ask; give a mapping to name them yourself.
+        run: Where: a folder, or any URL fsspec can write to.
+        seed: State of torch's random numbers at the start of every cell.
+        ray: True for a Ray cluster found or started here, or the address of one.
+        resources: What each cell needs on the cluster.
+        plan: The plan this came from, for the manifest.
+
+    Returns:
+        The run, done except for what failed (see `Run.failures`).
+
+    Example:
+        >>> import tempfile, numpy as np, assay
+        >>> frames = np.random.default_rng(0).random((5, 1, 8, 8))
+        >>> measure = assay.Straightness(assay.stimuli.Sequences.of(noise=frames))
+        >>> net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.ReLU())
+        >>> done = evaluate(assay.Subject(net, "net"), measure, tempfile.mkdtemp())
+        >>> done.table("straightness")["layer"].tolist()
+        ['pixels', '0', '1']
+    """
+    people = [subjects] if isinstance(subjects, Subject) else list(subjects)
+    questions = _labelled(measures)
+    for names, what in ((([s.name for s in people]), "subjects"), (list(questions), "measures")):
+        if not names:
+            raise AssayError(f"no {what} to evaluate")
+        if twice := [n for n in names if names.count(n) > 1]:
+            raise AssayError(f"two {what} are called {twice[0]!r}: name them apart")
+    folder = Folder(str(run))
+    cells = {
+        CellKey(subject.name, label, cell_fingerprint(subject, measure, seed)): (subject, measure)
+        for subject in people
+        for label, measure in questions.items()
+    }
+    manifest = {
+        "status": "running",
+        "started": now(),
+        "ended": None,
+        "seed": seed,
+        "ray": ray if isinstance(ray, str) else bool(ray),
+        "subjects": {s.name: {"class": type(s.module).__name__, "fingerprint": s.fingerprint,
+                              "preprocess": None if s.preprocess is None else str(s.preprocess),
+                              "device": str(s.device), "dtype": str(s.dtype).removeprefix("torch."),
+                              "channels_last": s.channels_last} for s in people},
+        "measures": {label: _described(m) for label, m in questions.items()},
+        "cells": [dataclasses.asdict(key) for key in cells],
+        "plan": None if plan is None else dict(plan),
+        **environment(),
+    }  # fmt: skip
+    folder.write(MANIFEST, _json(manifest))
+    folder.sweep(FOLDER)
+    missing = {key: pair for key, pair in cells.items() if not folder.exists(key.done)}
+    report("cells", len(cells) - len(missing), len(cells))
+    done = len(cells) - len(missing)
+    for info in (_on_ray if ray else _here)(folder, missing, seed, ray, resources or Resources()):
+        done += 1
+        report("cells", done, len(cells))
+        if info.status == "failed":
+            log.warning("%s × %s failed: %s", info.subject, info.measure, info.error)
+    records = _write_results(folder, cells, questions)
+    failed = sum(r["status"] == "failed" for r in records)
+    manifest |= {"status": f"{failed} failed" if failed else "complete", "ended": now(), "records": records}
+    folder.write(MANIFEST, _json(manifest))
+    return Run(folder)
+
+
+def cell_fingerprint(subject: Subject, measure: Measure, seed: int) -> str:
+    """Content of a cell: the measure's code and settings (stimuli among them), the subject, the seed."""
+    return fingerprint(measure.name or type(measure).__qualname__, measure.code_version, measure, subject, seed)
+
+
+def run_cell(folder: Folder, key: CellKey, subject: Subject, measure: Measure, seed: int) -> CellInfo:
+    """Do one cell and write it; an exception of the measure becomes a failed cell."""
+    started, begin = now(), time.perf_counter()
+    table, error, trace = None, None, None
+    with _peak_memory(subject.device) as peak, _seeded(seed, subject.device):
+        try:
+            table = measure(subject)
+            if not isinstance(table, pd.DataFrame) or table.empty:
+                raise AssayError(f"measure {key.measure!r} returned no rows")
+        except Exception as e:
+            table = None
+            error = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
+            error = error if isinstance(e, AssayError) else f"{type(e).__name__}: {error}"
+            trace = traceback.format_exc()
+    info = CellInfo(
+        key.subject, key.measure, key.fingerprint, "failed" if table is None else "done", started,
+        round(time.perf_counter() - begin, 3), peak["host"], peak["gpu"], error, trace,
+    )  # fmt: skip
+    write_cell(folder, key, info, table)
+    return info
+
+
+def _here(folder: Folder, missing: dict[CellKey, tuple[Subject, Measure]], seed: int, *_: Any) -> Iterator[CellInfo]:
+    for key, (subject, measure) in missing.items():
+        yield run_cell(folder, key, subject, measure, seed)
+
+
+def _on_ray(
+    folder: Folder,
+    missing: dict[CellKey, tuple[Subject, Measure]],
+    seed: int,
+    address: bool | str,
+    resources: Resources,
+) -> Iterator[CellInfo]:
+    try:
+        import ray
+    except ImportError as error:
+        raise AssayError("ray=… needs Ray: pip install 'assay[ray]'") from error
+    if not missing:
+        return
+    if not ray.is_initialized():
+        ray.init(address=None if address is True else str(address), log_to_driver=False, include_dashboard=False)
+    threads = torch.get_num_threads()
+
+    @ray.remote(num_cpus=resources.cpus, num_gpus=resources.gpus, max_retries=resources.retries)  # type: ignore[untyped-decorator]
+    def cell(key: CellKey, subject: Subject, measure: Measure) -> CellInfo:
+        # Sums depend on how many threads share them: the same number as here gives the same bits.
+        torch.set_num_threads(threads)
+        return run_cell(folder, key, subject, measure, seed)
+
+    held = {id(thing): ray.put(thing) for pair in missing.values() for thing in pair}
+    waiting = {cell.remote(key, held[id(s)], held[id(m)]): key for key, (s, m) in missing.items()}
+    while waiting:
+        (ready,), _ = ray.wait(list(waiting), num_returns=1)
+        key = waiting.pop(ready)
+        try:
+            yield ray.get(ready)
+        except ray.exceptions.RayError as error:  # the worker died once too often
+            reason = str(error).strip().splitlines()[0]
+            info = CellInfo(key.subject, key.measure, key.fingerprint, "failed", now(), 0.0, 0, 0, reason, str(error))
+            write_cell(folder, key, info, None)
+            yield info
+
+
+def _write_results(
+    folder: Folder, cells: Mapping[CellKey, Any], questions: Mapping[str, Measure]
+) -> list[dict[str, Any]]:
+    """Join the cells into one table and one summary per measure; return how each cell went."""
+    records = []
+    tables: dict[str, list[tuple[str, pd.DataFrame]]] = {label: [] for label in questions}
+    for key in cells:
+        info, table = read_cell(folder, key.done if folder.exists(key.done) else key.failed)
+        record = dataclasses.asdict(info)
+        record.pop("traceback")
+        records.append(record)
+        if table is not None:
+            tables[key.measure].append((key.subject, table))
+    for label, found in tables.items():
+        write_tables(folder, "tables", label, found)
+        summaries = [(subject, questions[label].summary(table)) for subject, table in found]
+        write_tables(folder, "summaries", label, summaries)
+    return records
+
+
+def _labelled(measures: Measure | Iterable[Measure] | Mapping[str, Measure]) -> dict[str, Measure]:
+    if isinstance(measures, Mapping):
+        return dict(measures)
+    listed = [measures] if isinstance(measures, Measure) else list(measures)
+    labels: dict[str, Measure] = {}
+    for measure in listed:
+        name = measure.name or type(measure).__name__
+        n = sum(label == name or label.startswith(f"{name}-") for label in labels)
+        labels[name if n == 0 else f"{name}-{n + 1}"] = measure
+    return labels
+
+
+def _described(measure: Measure) -> dict[str, Any]:
+    return {
+        "measure": measure.name or type(measure).__qualname__,
+        "value": measure.value,
+        "code_version": measure.code_version,
+        "settings": {name: _plain(value) for name, value in measure.settings.items()},
+        "given": measure.given,
+        "defaulted": [name for name in measure.settings if name not in measure.given],
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON: as it is where it can be, else what it says of itself and its fingerprint."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    described = getattr(value, "description", None) or str(value)[:200]
+    return {"is": described, "fingerprint": fingerprint(value)}
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, default=str) + "\n").encode()
+
+
+@contextmanager
+def _seeded(seed: int, device: torch.device) -> Iterator[None]:
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def _peak_memory(device: torch.device) -> Iterator[dict[str, int]]:
+    """Peak resident memory of this process, and of the GPU's allocations, inside the block."""
+    peak = {"host": 0, "gpu": 0}
+    status, reset = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+    with suppress(OSError):
+        reset.write_text("5")  # Linux: start the high-water mark anew
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    try:
+        yield peak
+    finally:
+        if status.exists():
+            for line in status.read_text().splitlines():
+                if line.startswith("VmHWM:"):
+                    peak["host"] = int(line.split()[1]) * 1024
+        if device.type == "cuda":
+            peak["gpu"] = torch.cuda.max_memory_allocated(device)

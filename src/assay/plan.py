@@ -1,0 +1,141 @@
+"""Plans: a YAML file that says which subjects are asked which questions, and where the answers go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from assay.errors import AssayError, nearest
+from assay.evaluate import Resources, evaluate
+from assay.measures.base import Measure
+from assay.settings import Node, build, convert, read_yaml
+from assay.sources import SubjectSource, import_named
+from assay.stimuli.camera import camera_sequences
+from assay.stimuli.sequences import Sequences, load_sequences
+from assay.store.run import Run
+from assay.subject import Subject
+
+CONTROLS = ("natural", "pixel_fade", "contrast_fade")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run.
+
+    Args:
+        subjects: Where the networks come from.
+        measures: What is asked of each, by label.
+        run: Where the run goes.
+        seed: State of the random numbers at the start of every cell.
+        resources: What a cell needs on a Ray cluster.
+        text: The plan as written.
+    """
+
+    subjects: tuple[SubjectSource, ...]
+    measures: dict[str, Measure]
+    run: str
+    seed: int = 0
+    resources: Resources = field(default_factory=Resources)
+    text: dict[str, Any] = field(default_factory=dict)
+
+    def load_subjects(self) -> list[Subject]:
+        """Make all networks; two of one name are told apart by a number."""
+        return [source.load() for source in self.subjects]
+
+    def execute(self, ray: bool | str = False) -> Run:
+        """Do what is missing."""
+        return evaluate(
+            self.load_subjects(),
+            self.measures,
+            self.run,
+            seed=self.seed,
+            ray=ray,
+            resources=self.resources,
+            plan=self.text,
+        )
+
+
+def load_plan(path: str | Path) -> Plan:
+    """Read and check a plan. Paths in it are relative to it."""
+    root = read_yaml(Path(path))
+    known = ("subjects", "measures", "run", "seed", "resources")
+    for key, node in root.items():
+        if key not in known:
+            node.fail(f"unknown key{nearest(key, known)}")
+    for key in ("subjects", "measures"):
+        if key not in root.value:
+            root.fail(f"lacks the key {key!r}")
+        if not root[key].elements():
+            root[key].fail("is an empty list")
+    subjects = tuple(_subject(node) for node in root["subjects"].elements())
+    labels = [s.label for s in subjects]
+    for i, label in enumerate(labels):
+        if label in labels[:i]:
+            root["subjects"][i].fail(f"a second subject is called {label!r}: give it a name of its own")
+    measures: dict[str, Measure] = {}
+    for node in root["measures"].elements():
+        label, measure = _measure(node)
+        if label in measures:
+            node.fail(f"a second measure is called {label!r}: give it a name of its own")
+        measures[label] = measure
+    run = convert(root["run"], str, {}) if "run" in root.value else f"runs/{Path(path).stem}"
+    if "://" not in run and not Path(run).is_absolute():
+        run = str(Path(path).parent / run)
+    seed = convert(root["seed"], int, {}) if "seed" in root.value else 0
+    resources = build(Resources, root["resources"]) if "resources" in root.value else Resources()
+    return Plan(subjects, measures, run, seed, resources, root.value)
+
+
+def _subject(node: Node) -> SubjectSource:
+    source = SubjectSource(node.value) if isinstance(node.value, str) else build(SubjectSource, node)
+    if source.source.endswith(".onnx") and not Path(source.source).is_absolute():
+        source = replace(source, source=str(node.file.parent / source.source), name=source.name)
+    return source
+
+
+def _measure(node: Node) -> tuple[str, Measure]:
+    entries = dict(node.items())
+    if "measure" not in entries:
+        node.fail("lacks the key 'measure'")
+    name = convert(entries["measure"], str, {})
+    try:
+        kind = import_named(name, f"measure {name!r}") if ":" in name else Measure.named(name)
+    except AssayError as error:
+        raise AssayError(f"{entries['measure'].where}: {error}") from error
+    label = convert(entries["name"], str, {}) if "name" in entries else kind.name or kind.__name__
+    settings = {k: v for k, v in node.value.items() if k not in ("measure", "name")}
+    measure = build(kind, replace(node, value=settings), {Sequences: load_sequences_node})
+    if not isinstance(measure, Measure):
+        node.fail(f"{name!r} is not a measure")
+    return label, measure
+
+
+def load_sequences_node(node: Node) -> Sequences:
+    """Sequences as a plan writes them: ``folder`` or ``camera``, its settings, and ``control``."""
+    entries = dict(node.items())
+    controls = ["natural"]
+    if "control" in entries:
+        kinds = entries["control"]
+        controls = list(kinds.value) if isinstance(kinds.value, list) else [kinds.value]
+        for kind in controls:
+            if kind not in CONTROLS:
+                kinds.fail(f"{kind!r} is not a condition{nearest(str(kind), CONTROLS)}")
+    settings = replace(node, value={k: v for k, v in node.value.items() if k != "control"})
+    if "camera" in entries:
+        if len(settings.value) > 1:
+            node.fail("with camera goes only control: put the settings of the camera under it")
+        natural = build(camera_sequences, entries["camera"])
+    elif "folder" in entries:
+        hinted = convert(entries["folder"], Path, {})
+        rest = replace(node, value={k: v for k, v in settings.value.items() if k != "folder"})
+        natural = build(load_sequences, rest, folder=hinted)
+    else:
+        node.fail("needs 'folder' (frames or videos) or 'camera' (motion over photographs)")
+    made = {
+        "natural": lambda: natural,
+        "pixel_fade": natural.pixel_fade,
+        "contrast_fade": natural.contrast_fade,
+    }
+    chosen = [made[kind]() for kind in controls]
+    return replace(natural, clips=tuple(clip for sequences in chosen for clip in sequences))

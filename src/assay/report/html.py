@@ -1,0 +1,52 @@
+"""The document as one self-contained page: no network, every string escaped."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from importlib import resources
+from typing import Any
+
+import jinja2
+import pandas as pd
+from markupsafe import Markup
+
+from assay.report.content import Document, LineChart
+
+_PAGE = resources.files("assay.report") / "page"
+
+
+def html(document: Document) -> str:
+    """The page."""
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    environment.filters |= {"cell": _cell, "number": _is_number}
+    environment.globals |= {"kind": lambda block: type(block).__name__}
+    template = environment.from_string((_PAGE / "page.html").read_text(encoding="utf-8"))
+    charts = [b for section in document.sections for b in section.blocks if isinstance(b, LineChart)]
+    return template.render(
+        document=document,
+        charts=charts,
+        style=Markup((_PAGE / "style.css").read_text(encoding="utf-8")),
+        script=Markup((_PAGE / "chart.js").read_text(encoding="utf-8")),
+        data=Markup(_script_json([asdict(chart) for chart in charts])),
+        manifest=json.dumps(document.manifest, indent=2, ensure_ascii=False),
+    )
+
+
+def _script_json(value: Any) -> str:
+    """JSON that cannot end a script element."""
+    text = json.dumps(value, allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _cell(value: Any) -> str:
+    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return str(value)

@@ -1,0 +1,7 @@
+"""Runs on disk: manifest, cells (atomic, keyed by content), tables."""
+
+from assay.store.cells import CellInfo, CellKey
+from assay.store.files import Folder
+from assay.store.run import Run
+
+__all__ = ["CellInfo", "CellKey", "Folder", "Run"]

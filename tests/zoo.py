@@ -83,9 +83,7 @@ class DataDependent(nn.Module):
 
 
 def mlp() -> nn.Module:
-    return nn.Sequential(
-        nn.Flatten(), nn.Linear(768, 32), nn.ReLU(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 10)
-    )
+    return nn.Sequential(nn.Flatten(), nn.Linear(768, 32), nn.ReLU(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 10))
 
 
 def vgg() -> nn.Module:

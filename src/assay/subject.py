@@ -122,12 +122,12 @@ class Subject:
         return fingerprint(self.module, self.preprocess, self.dtype, self.channels_last)
 
     def choose(self, layers: Layers = ALL) -> list[str]:
-        """The layer names chosen, in order of execution; see `assay.choose_layers`."""
+        """The layer names chosen, in order of execution; see `assay.choose_layers`. ``"output"`` always exists."""
         known = self.layers
-        extra = [] if OUTPUT in known else [OUTPUT]
-        if layers == ALL:
-            return known
-        return choose_layers([*known, *extra], layers)
+        named = [layers] if isinstance(layers, (str, int, float)) else layers
+        if OUTPUT in named and OUTPUT not in known:
+            known.append(OUTPUT)
+        return choose_layers(known, layers)
 
     # -- showing it something -------------------------------------------------------------------------
 

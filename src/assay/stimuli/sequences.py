@@ -88,15 +88,18 @@ class Video(Clip):
             with av.open(str(self.path)) as container:
                 if not container.streams.video:
                     raise AssayError(f"{self.path} has no video stream")
-                for t, frame in enumerate(container.decode(container.streams.video[0])):
+                stream = container.streams.video[0]
+                # An mp4 counts its frames (an avi only pretends to), so a file cut short shows.
+                promised = stream.frames if "mp4" in container.format.name else 0
+                for t, frame in enumerate(container.decode(stream)):
                     if self.stop is not None and t >= self.stop:
                         return
                     if t >= self.start and (t - self.start) % self.step == 0:
                         yield picture_to_array(frame.to_image(), self.size, self.color)  # type: ignore[no-untyped-call]
         except (av.error.FFmpegError, EOFError) as error:
             raise AssayError(f"{self.path} cannot be decoded past frame {t} ({error})") from error
-        if t < 0:
-            raise AssayError(f"{self.path} holds no decodable frame")
+        if t < 0 or t + 1 < promised:
+            raise AssayError(f"{self.path} is damaged: {t + 1} of its {promised or 'frames'} frames can be decoded")
 
     @cached_property
     def fingerprint(self) -> str:

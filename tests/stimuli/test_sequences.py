@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import av
+import numpy as np
+import pytest
+from PIL import Image
+
+from assay import AssayError
+from assay.stimuli import ArrayClip, Sequences, load_sequences
+
+
+def write_frames(folder, n=4, size=(12, 8), mode="L", seed=0):
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(seed)
+    shape = (size[1], size[0]) if mode == "L" else (size[1], size[0], 3)
+    frames = rng.integers(0, 256, (n, *shape), dtype=np.uint8)
+    for i, frame in enumerate(frames):
+        Image.fromarray(frame).save(folder / f"{i:02d}.png")
+    return frames
+
+
+def write_video(path, n=10, size=32, fps=10, options=None):
+    with av.open(str(path), "w", options=options or {}) as container:
+        stream = container.add_stream("mpeg4", rate=fps)
+        stream.width = stream.height = size
+        stream.pix_fmt = "yuv420p"
+        for t in range(n):
+            frame = np.full((size, size, 3), 20 * t % 250, dtype=np.uint8)
+            for packet in stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")):
+                container.mux(packet)
+        for packet in stream.encode():
+            container.mux(packet)
+
+
+def all_frames(sequences):
+    return np.concatenate([frames for frames, _ in sequences.batches(3)])
+
+
+def test_a_folder_of_folders_is_a_clip_each(tmp_path):
+    a = write_frames(tmp_path / "a")
+    write_frames(tmp_path / "b", seed=1)
+    (tmp_path / "notes.txt").write_text("not a clip")
+    sequences = load_sequences(tmp_path)
+    assert [c.name for c in sequences] == ["a", "b"]
+    np.testing.assert_array_equal(np.stack(list(sequences.clips[0].frames()))[:, 0], np.float32(a) / 255)
+
+
+def test_a_folder_of_pictures_is_one_clip_and_windows_apply(tmp_path):
+    frames = write_frames(tmp_path / "clip", n=9)
+    (clip,) = load_sequences(tmp_path / "clip", start=1, stop=8, step=3)
+    got = np.stack(list(clip.frames()))[:, 0]
+    np.testing.assert_array_equal(got, np.float32(frames[1:8:3]) / 255)
+
+
+def test_resizing_is_pils_lanczos_of_the_central_square(tmp_path):
+    (frame,) = write_frames(tmp_path / "clip", n=1, size=(12, 8))
+    (clip,) = load_sequences(tmp_path, size=4)
+    expected = Image.fromarray(frame[:, 2:10]).resize((4, 4), Image.Resampling.LANCZOS)
+    np.testing.assert_array_equal(next(clip.frames())[0], np.float32(np.asarray(expected)) / 255)
+    (whole,) = load_sequences(tmp_path, size=(4, 6))
+    assert next(whole.frames()).shape == (1, 4, 6)
+
+
+def test_colour_on_request(tmp_path):
+    write_frames(tmp_path / "grey")
+    write_frames(tmp_path / "rgb", mode="RGB")
+    assert [next(c.frames()).shape[0] for c in load_sequences(tmp_path)] == [1, 3]
+    assert [next(c.frames()).shape[0] for c in load_sequences(tmp_path, color="rgb")] == [3, 3]
+    assert [next(c.frames()).shape[0] for c in load_sequences(tmp_path, color="grey")] == [1, 1]
+
+
+def test_video_files_decode_frame_by_frame(tmp_path):
+    write_video(tmp_path / "clip.mp4")
+    (clip,) = load_sequences(tmp_path)
+    frames = np.stack(list(clip.frames()))
+    assert frames.shape == (10, 3, 32, 32)
+    # A codec is lossy: grey levels 0, 20, … to within 3 of 255.
+    np.testing.assert_allclose(frames.mean((1, 2, 3)) * 255, np.arange(10) * 20, atol=3)
+    (part,) = load_sequences(tmp_path / "clip.mp4", start=2, stop=8, step=2)
+    np.testing.assert_array_equal(np.stack(list(part.frames())), frames[2:8:2])
+
+
+def test_real_videos_decode(shared_data):
+    sequences = load_sequences(shared_data / "videos", size=32, color="grey", stop=5)
+    assert len(sequences) == 5
+    assert all_frames(sequences).shape == (25, 1, 32, 32)
+
+
+@pytest.mark.parametrize("name", ["bikes.mp4", "cockatoo.mp4"])
+def test_a_truncated_video_is_an_error_not_a_shorter_clip(shared_data, tmp_path, name):
+    data = (shared_data / "videos" / name).read_bytes()
+    (tmp_path / name).write_bytes(data[: len(data) // 2])
+    with pytest.raises(AssayError, match=name):
+        all_frames(load_sequences(tmp_path, size=8))
+
+
+def test_a_video_cut_short_behind_its_index_is_an_error(tmp_path):
+    write_video(tmp_path / "clip.mp4", n=40, options={"movflags": "faststart"})
+    data = (tmp_path / "clip.mp4").read_bytes()
+    (tmp_path / "clip.mp4").write_bytes(data[: len(data) - 400])
+    with pytest.raises(AssayError, match=r"clip\.mp4"):
+        all_frames(load_sequences(tmp_path))
+
+
+def test_batches_cross_clips_and_end_where_the_shape_changes():
+    rng = np.random.default_rng(0)
+    sequences = Sequences.of(a=rng.random((4, 6, 6)), b=rng.random((3, 6, 6)), c=rng.random((2, 5, 5)))
+    sizes = [(len(frames), owner.tolist()) for frames, owner in sequences.batches(5)]
+    assert sizes == [(5, [0, 0, 0, 0, 1]), (2, [1, 1]), (2, [2, 2])]
+
+
+def test_pixel_fade_is_the_line_between_the_ends():
+    clip = ArrayClip("a", np.random.default_rng(0).random((5, 1, 4, 4)))
+    (fade,) = Sequences((clip,)).pixel_fade()
+    frames = np.stack(list(fade.frames()))
+    w = np.linspace(0, 1, 5)[:, None, None, None]
+    np.testing.assert_allclose(frames, (1 - w) * clip.array[0] + w * clip.array[-1], atol=1e-7)  # float32
+    assert fade.condition == "pixel_fade" and fade.name == "a"
+
+
+def test_contrast_fade_keeps_the_mean_and_lowers_the_contrast():
+    clip = ArrayClip("a", np.random.default_rng(0).random((5, 1, 8, 8)))
+    (fade,) = Sequences((clip,)).contrast_fade(low=0.2)
+    frames = np.stack(list(fade.frames()))
+    np.testing.assert_allclose(frames.mean((1, 2, 3)), clip.array[0].mean(), rtol=1e-6)
+    ratio = frames.std((1, 2, 3)) / clip.array[0].std()
+    np.testing.assert_allclose(ratio, np.linspace(1, 0.2, 5), rtol=1e-5)
+
+
+def test_fingerprints_follow_content_and_how_it_is_read(tmp_path):
+    write_frames(tmp_path / "x" / "a")
+    write_frames(tmp_path / "y" / "a")
+    x, y = load_sequences(tmp_path / "x"), load_sequences(tmp_path / "y")
+    assert x.fingerprint == y.fingerprint
+    assert x.fingerprint != load_sequences(tmp_path / "x", size=4).fingerprint
+    assert x.fingerprint != x.pixel_fade().fingerprint != x.contrast_fade().fingerprint
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda p: load_sequences(p / "nowhere"), "does not exist"),
+        (lambda p: load_sequences(p), "holds no sub-folder of pictures and no video"),
+        (lambda p: load_sequences(p, color="blue"), "color='blue' is not"),
+        (lambda p: load_sequences(p, size=0), "size=0 is not a positive"),
+        (lambda p: Sequences(()), "no sequences"),
+        (lambda p: Sequences.of(a=np.zeros(3)), r"T×C×H×W or T×H×W, not \(3,\)"),
+        (lambda p: Sequences.of(a=np.zeros((3, 4, 4), int)), "frames are int64"),
+        (lambda p: Sequences((ArrayClip("a", np.zeros((3, 2, 2))),) * 2), "two natural clips are called 'a'"),
+        (lambda p: all_frames(Sequences.of(a=np.full((3, 2, 2), np.nan))), "'a': frame 0 has NaN"),
+        (lambda p: all_frames(Sequences.of(a=np.zeros((0, 2, 2)))), "'a' has no frames"),
+    ],
+)
+def test_bad_sequences_say_what_is_wrong(tmp_path, make, message):
+    with pytest.raises(AssayError, match=message):
+        make(tmp_path)
+
+
+def test_a_damaged_picture_and_uneven_frames_are_named(tmp_path):
+    write_frames(tmp_path / "a")
+    (tmp_path / "a" / "01.png").write_bytes(b"not a picture")
+    with pytest.raises(AssayError, match=r"01\.png cannot be read as a picture"):
+        all_frames(load_sequences(tmp_path))
+    Image.new("L", (3, 3)).save(tmp_path / "a" / "01.png")
+    with pytest.raises(AssayError, match="frame 1 is"):
+        all_frames(load_sequences(tmp_path))

@@ -6,7 +6,7 @@ import copy
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -91,6 +91,7 @@ class Subject:
         self.example = example
         self._order: list[str] | None = None
         self._overwritten: set[str] = set()
+        self._writes_input = False
         self._graphs: dict[Any, Any] = {}
         self._told_uncaptured = False
 
@@ -135,7 +136,8 @@ class Subject:
         """What each layer did: one forward pass, stopped right after the last layer asked for.
 
         What is returned stays as it was when the layer returned it, whatever the network does in place
-        afterwards: outputs that are overwritten later in the pass are copied, the others are not.
+        afterwards. Torch's own in-place activations write to new memory during this pass, and the few outputs
+        that are overwritten all the same (``out += x``) are copied; the others are not.
         """
         ready = self._prepare(batch)
         self._ensure_order(ready)
@@ -150,7 +152,7 @@ class Subject:
                 else:
                     kept[layer], versions[layer] = output, output._version
 
-            self._run(ready, wanted, keep)
+            self._run(ready, wanted, keep, out_of_place=True)
             changed = {layer for layer, version in versions.items() if kept[layer]._version != version}
             if not changed:
                 return {layer: kept[layer].detach() for layer in wanted}
@@ -182,7 +184,7 @@ class Subject:
 
     # -- how ------------------------------------------------------------------------------------------
 
-    def _run(self, ready: Any, wanted: Sequence[str], visitor: Visitor) -> None:
+    def _run(self, ready: Any, wanted: Sequence[str], visitor: Visitor, out_of_place: bool = False) -> None:
         """One pass over a prepared batch, hooks on the wanted layers only, stopped after the last."""
         left = set(wanted)
         calls: Counter[str] = Counter()
@@ -199,7 +201,8 @@ class Subject:
 
             return hook
 
-        with self._undisturbed(), _hooks(self.module, {layer.partition("#")[0] for layer in left}, after):
+        paths = {layer.partition("#")[0] for layer in left}
+        with self._undisturbed(out_of_place), _hooks(self.module, paths, after):
             try:
                 output = self._forward(ready)
                 if OUTPUT in left:
@@ -213,9 +216,12 @@ class Subject:
             )
 
     def _dry_run(self, ready: Any) -> None:
-        """Find the layers, and which of their outputs are overwritten in place later in the pass."""
+        """Find the layers, whether the input is written to, and which outputs are overwritten when recording."""
+        self._order, _, self._writes_input = self._trace(ready, out_of_place=False)
+        _, self._overwritten, _ = self._trace(ready, out_of_place=True)
+
+    def _trace(self, ready: Any, out_of_place: bool) -> tuple[list[str], set[str], bool]:
         calls: Counter[str] = Counter()
-        order: list[str] = []
         seen: list[tuple[str, Tensor, int]] = []
 
         def after(path: str) -> Callable[[nn.Module, Any, Any], None]:
@@ -223,27 +229,25 @@ class Subject:
                 calls[path] += 1
                 tensor = _first_tensor(output, required=False)
                 if tensor is not None:
-                    layer = _call_name(path, calls[path])
-                    order.append(layer)
-                    seen.append((layer, tensor, _version(tensor)))
+                    seen.append((_call_name(path, calls[path]), tensor, _version(tensor)))
 
             return hook
 
-        inputs = {k: v.clone() for k, v in ready.items()} if isinstance(ready, Mapping) else ready.clone()
+        inputs = _cloned(ready)
         before = [_version(t) for t in _tensors(inputs)]
         paths = {path for path, _ in self.module.named_modules() if path}
-        with self._undisturbed(), _hooks(self.module, paths, after):
-            output = _first_tensor(self._forward(inputs, fresh=True), required=False)
+        with self._undisturbed(out_of_place), _hooks(self.module, paths, after):
+            output = _first_tensor(self._call(inputs), required=False)
+        order = [layer for layer, _, _ in seen]
         if output is not None and not any(output is tensor for _, tensor, _ in seen):
             order.append(OUTPUT)
-        self._overwritten = {layer for layer, tensor, version in seen if _version(tensor) != version}
-        if before != [_version(t) for t in _tensors(inputs)]:
-            self._overwritten.add("input")
-        self._order = order
+        overwritten = {layer for layer, tensor, version in seen if _version(tensor) != version}
+        return order, overwritten, before != [_version(t) for t in _tensors(inputs)]
 
-    def _forward(self, ready: Any, fresh: bool = False) -> Any:
-        if "input" in self._overwritten and not fresh:
-            ready = {k: v.clone() for k, v in ready.items()} if isinstance(ready, Mapping) else ready.clone()
+    def _forward(self, ready: Any) -> Any:
+        return self._call(_cloned(ready) if self._writes_input else ready)
+
+    def _call(self, ready: Any) -> Any:
         return self.module(**ready) if isinstance(ready, Mapping) else self.module(ready)
 
     def _ensure_order(self, ready: Any) -> None:
@@ -278,21 +282,23 @@ class Subject:
         return self._prepare(self.example)
 
     @contextmanager
-    def _undisturbed(self) -> Iterator[None]:
-        """Eval mode, no gradients, a forked random state; everything as found on the way out."""
-        flags = [(m, m.training) for m in self.module.modules()]
-        with ExitStack() as stack:
-            stack.enter_context(torch.no_grad())
-            devices = [self.device] if self.device.type == "cuda" else []
-            stack.enter_context(torch.random.fork_rng(devices=devices))
+    def _undisturbed(self, out_of_place: bool = False) -> Iterator[None]:
+        """Eval mode, no gradients, a forked random state; everything as found on the way out.
+
+        With ``out_of_place``, modules with an ``inplace`` switch have it off: what they would overwrite stays.
+        """
+        changes = [(m, "training", True) for m in self.module.modules() if m.training]
+        if out_of_place:
+            changes += [(m, "inplace", True) for m in self.module.modules() if getattr(m, "inplace", False) is True]
+        devices = [self.device] if self.device.type == "cuda" else []
+        with torch.no_grad(), torch.random.fork_rng(devices=devices):
             try:
-                for m, training in flags:
-                    if training:
-                        m.training = False
+                for m, switch, _ in changes:
+                    setattr(m, switch, False)
                 yield
             finally:
-                for m, training in flags:
-                    m.training = training
+                for m, switch, found in changes:
+                    setattr(m, switch, found)
 
 
 def _call_name(path: str, call: int) -> str:
@@ -313,6 +319,10 @@ def _hooks(
     finally:
         for handle in handles:
             handle.remove()
+
+
+def _cloned(ready: Any) -> Any:
+    return {k: v.clone() for k, v in ready.items()} if isinstance(ready, Mapping) else ready.clone()
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

@@ -5,6 +5,7 @@ Hénaff et al. 2019; Harrington et al. 2022, Eqs. 1–4.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -20,7 +21,7 @@ from assay.measures.base import Measure
 from assay.measures.triples import triple_sums
 from assay.progress import report
 from assay.stimuli.sequences import Sequences
-from assay.subject import Subject
+from assay.subject import Subject, Visitor
 
 PIXELS = "pixels"
 
@@ -113,31 +114,19 @@ class Straightness(Measure):
     def check(self, subject: Subject) -> None:
         """One frame through the network; the layers must exist."""
         frames, _ = next(iter(self.sequences.batches(1)))
-        _show(subject, frames, lambda layer, output: None, 0)
-        subject.choose(self.layers)
+        _show(subject, torch.from_numpy(frames), lambda layer, output: None, self.layers)
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Show all sequences once."""
-        tracks = {PIXELS: _Track()}
         owners: list[np.ndarray[Any, Any]] = []
-        shape = None
-        shown = 0
-        for frames, owner in self.sequences.batches(self.batch_size):
-            if frames.shape[1:] != shape:  # other frames, other spaces: no angle spans the change
-                shape = frames.shape[1:]
-                for track in tracks.values():
-                    track.restart()
-            shared = _Shared()
 
-            def visit(layer: str, output: Tensor, at: int = shown, shared: _Shared = shared) -> None:
-                tracks.setdefault(layer, _Track()).extend(output, at, shared)
+        def batches() -> Iterator[Tensor]:
+            for frames, owner in self.sequences.batches(self.batch_size):
+                owners.append(owner)
+                yield torch.from_numpy(frames)
 
-            visit(PIXELS, torch.from_numpy(frames).to(subject.device))
-            _show(subject, frames, visit, shown, self.layers)
-            owners.append(owner)
-            shown += len(frames)
-            report(f"{subject.name}: frames", shown)
-        return self._table(np.concatenate(owners), {k: t.sums(shown) for k, t in tracks.items()})
+        sums = follow(subject, batches(), self.layers)
+        return self._table(np.concatenate(owners), sums)
 
     def _table(self, owner: np.ndarray[Any, Any], sums: dict[str, np.ndarray[Any, Any]]) -> pd.DataFrame:
         clips = self.sequences.clips
@@ -197,9 +186,42 @@ class Straightness(Measure):
         return pd.DataFrame(rows)
 
 
-def _show(subject: Subject, frames: Any, visit: Any, at: int, layers: Layers = ALL) -> None:
+def follow(subject: Subject, batches: Iterable[Tensor], layers: Layers = ALL) -> dict[str, np.ndarray[Any, Any]]:
+    """Show a stream of frames and follow the path of every layer, and of the frames themselves (``pixels``).
+
+    Args:
+        subject: Who is shown the frames.
+        batches: The frames in order, N×C×H×W, on any device; N may vary.
+        layers: Which layers.
+
+    Returns:
+        By layer, for T frames, T−2 rows a = ‖v‖², b = ‖w‖², ‖w−v‖², ‖w+v‖² for the successive steps v, w of
+        each three frames (see `_angles`); NaN where the shape of the frames changed between them.
+    """
+    tracks = {PIXELS: _Track()}
+    shape = None
+    shown = 0
+    for frames in batches:
+        if frames.shape[1:] != shape:  # other frames, other spaces: no angle spans the change
+            shape = frames.shape[1:]
+            for track in tracks.values():
+                track.restart()
+        shared = _Shared()
+
+        def visit(layer: str, output: Tensor, at: int = shown, shared: _Shared = shared) -> None:
+            tracks.setdefault(layer, _Track()).extend(output, at, shared)
+
+        frames = frames.to(subject.device)
+        visit(PIXELS, frames)
+        _show(subject, frames, visit, layers)
+        shown += len(frames)
+        report(f"{subject.name}: frames", shown)
+    return {layer: track.sums(shown) for layer, track in tracks.items()}
+
+
+def _show(subject: Subject, frames: Tensor, visit: Visitor, layers: Layers) -> None:
     try:
-        subject.visit(torch.from_numpy(frames), visit, layers)
+        subject.visit(frames, visit, layers)
     except RuntimeError as error:  # torch's own complaint about shapes
         raise AssayError(
             f"{subject.name!r} cannot see frames of shape {tuple(frames.shape[1:])}: {str(error).splitlines()[0]}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+_BLOCK = 2**20  # numbers per block
+
 
 def triple_sums(frames: Tensor) -> Tensor:
     """For each triple (x, y, z) of consecutive frames: ‖y−x‖², ‖z−y‖², ‖z−2y+x‖², ‖z−x‖².
@@ -22,13 +24,18 @@ def triple_sums(frames: Tensor) -> Tensor:
         from assay.measures._triples_cuda import triple_sums_cuda
 
         return triple_sums_cuda(rows)
-    if rows.dtype not in (torch.float32, torch.float64):
-        rows = rows.float()
-    steps = rows[1:] - rows[:-1]
-    lengths = _squared_norms(steps)
-    bends = _squared_norms(steps[1:] - steps[:-1])
-    spans = _squared_norms(rows[2:] - rows[:-2])
-    return torch.stack([lengths[:-1], lengths[1:], bends, spans], 1)
+    sums = torch.zeros(len(rows) - 2, 4, dtype=torch.float64)
+    # A block of units at a time: the differences stay in the cache, and their memory is used again.
+    width = max(1, _BLOCK // len(rows))
+    precision = torch.float64 if rows.dtype == torch.float64 else torch.float32
+    for start in range(0, rows.shape[1], width):
+        part = rows[:, start : start + width].to(precision)
+        steps = part[1:] - part[:-1]
+        lengths = _squared_norms(steps)
+        bends = _squared_norms(steps[1:] - steps[:-1])
+        spans = _squared_norms(part[2:] - part[:-2])
+        sums += torch.stack([lengths[:-1], lengths[1:], bends, spans], 1)
+    return sums
 
 
 def _squared_norms(rows: Tensor) -> Tensor:

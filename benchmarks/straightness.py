@@ -17,7 +17,7 @@ def main() -> None:
     options = arguments(__doc__)
     device, gpu = options.device, options.device.startswith("cuda")
     dtype = torch.bfloat16 if gpu else torch.float32
-    batch = options.batch or (256 if gpu else 32)
+    batch = options.batch or (1024 if gpu else 32)
     torch.manual_seed(0)
     subject = Subject(resnet18().eval(), "resnet18", device=device, dtype=dtype, channels_last=gpu)
     net = subject.module

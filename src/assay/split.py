@@ -81,14 +81,12 @@ class Split:
         if cut is None:
             cut = self._make(ready, key)
             self._cuts[key if cut.batch is None else sized] = cut
-        with self.subject._undisturbed():
-            output, values = cut.prefix(ready)
+        output, values = cut.prefix(ready)
         return Cut(output, Carried(cut, values))
 
     def rest(self, output: Tensor, carried: Carried) -> Any:
         """The network's output, had the layer returned ``output``."""
-        with self.subject._undisturbed():
-            return carried.by.rest(output, carried.values)
+        return carried.by.rest(output, carried.values)
 
     @property
     def captured(self) -> bool:
@@ -114,8 +112,7 @@ class Split:
                 if known is None:
                     subject._graphs[graph_key] = _capture(subject, _rows(ready, captured_at))
                 cut = _CapturedCut(subject._graphs[graph_key], subject.layers.index(layer))
-                with subject._undisturbed():
-                    _verify(cut, plain, _rows(ready, verified_at))
+                _verify(cut, plain, _rows(ready, verified_at))
             except Exception as e:  # capture may fail in any way; the plain cut always works
                 failure = e
                 subject._graphs.setdefault(graph_key, e)
@@ -151,7 +148,7 @@ class _ReplacingCut:
 
     def rest(self, output: Tensor, carried: tuple[Any, ...]) -> Any:
         if self.layer == OUTPUT:
-            return _with_first_tensor(self.subject._forward(carried[0]), output)
+            return _with_first_tensor(self.subject(carried[0]), output)
         path, _, call = self.layer.partition("#")
         calls = 0
 
@@ -165,7 +162,7 @@ class _ReplacingCut:
 
             return hook
 
-        with _hooks(self.subject.module, {path}, replace):
+        with self.subject._undisturbed(), _hooks(self.subject.module, {path}, replace):
             return self.subject._forward(carried[0])
 
 
@@ -202,12 +199,31 @@ class _CapturedCut:
         self._rest = _module(graph, [mark, *wanted], _needed(graph.outputs, later), graph.outputs)
         self._out_spec = graph.out_spec
         self._written: tuple[int, ...] | None = None
+        self._random = [mark.meta["val"].device] if any(map(_draws, graph.nodes)) else None
 
     def prefix(self, ready: Any) -> tuple[Tensor, tuple[Any, ...]]:
+        with self._undisturbed():
+            return self._run_prefix(ready)
+
+    def rest(self, output: Tensor, carried: tuple[Any, ...]) -> Any:
+        with self._undisturbed():
+            return self._run_rest(output, carried)
+
+    @contextmanager
+    def _undisturbed(self) -> Iterator[None]:
+        """No gradients; the random state as found. (The graph was captured in eval mode, and has no flags.)"""
+        with torch.no_grad():
+            if self._random is None:
+                yield
+            else:
+                with torch.random.fork_rng(devices=[d for d in self._random if d.type == "cuda"]):
+                    yield
+
+    def _run_prefix(self, ready: Any) -> tuple[Tensor, tuple[Any, ...]]:
         values = self._prefix(*(ready.values() if isinstance(ready, Mapping) else (ready,)))
         return values[0], tuple(values[1:])
 
-    def rest(self, output: Tensor, carried: tuple[Any, ...]) -> Any:
+    def _run_rest(self, output: Tensor, carried: tuple[Any, ...]) -> Any:
         values: list[Any] = [output, *carried]
         first = self._written is None
         for i in range(len(values)) if first else self._written or ():
@@ -264,6 +280,14 @@ def _capture(subject: Subject, ready: Any) -> _Graph:
     if OUTPUT in subject.layers:
         marks.append(next(n for n in outputs if isinstance(n, fx.Node)))
     return _Graph(owner, inputs, marks, nodes, outputs, exported.call_spec.out_spec)
+
+
+def _draws(node: fx.Node) -> bool:
+    """Whether a node draws random numbers (dropout in eval mode does not)."""
+    tags = getattr(node.target, "tags", ())
+    return torch.Tag.nondeterministic_seeded in tags and not (
+        node.target is torch.ops.aten.dropout.default and node.args[2] is False
+    )
 
 
 def _needed(targets: list[Any], nodes: list[fx.Node]) -> list[fx.Node]:

@@ -13,7 +13,7 @@ from torch import nn
 import zoo
 from assay import AssayError, Straightness, Subject, curvature, turning_angles
 from assay.measures.straightness import _angles
-from assay.measures.triples import triple_sums
+from assay.measures.triples import as_rows, triple_sums
 from assay.stimuli import Sequences
 
 
@@ -24,7 +24,7 @@ def polygon(k: int) -> np.ndarray:
 
 def streamed(trajectory) -> float:
     """The same quantity from the streaming sums."""
-    return float(_angles(triple_sums(torch.as_tensor(trajectory)).numpy()).mean())
+    return _angles(triple_sums(torch.as_tensor(trajectory))).mean().item()
 
 
 # -- closed forms ---------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ def test_streaming_sums_give_the_angles_of_the_definition(x):
     steps = np.linalg.norm(np.diff(x, axis=0), axis=1)
     assume(steps.min() > 1e-3 * max(steps.max(), 1))
     # Bounded by the uneven-speed rounding: √(eps·ratio of step lengths), 1e-4° for a ratio of 1,000.
-    np.testing.assert_allclose(_angles(triple_sums(torch.as_tensor(x)).numpy()), turning_angles(x).numpy(), atol=1e-4)
+    np.testing.assert_allclose(_angles(triple_sums(torch.as_tensor(x))).numpy(), turning_angles(x).numpy(), atol=1e-4)
 
 
 @given(trajectories, st.floats(0.1, 10), st.floats(-5, 5))
@@ -97,10 +97,19 @@ def test_accepts_tensors_arrays_batches_and_pictures():
 
 def test_complex_bfloat16_and_channels_last_frames_have_the_same_sums():
     x = torch.rand(6, 3, 8, 8, generator=torch.Generator().manual_seed(0))
-    sums = triple_sums(x)
-    torch.testing.assert_close(triple_sums(x.contiguous(memory_format=torch.channels_last)), sums)
-    torch.testing.assert_close(triple_sums(torch.view_as_complex(torch.stack([x, x], -1))), 2 * sums)
-    torch.testing.assert_close(triple_sums(x.bfloat16()), triple_sums(x.bfloat16().float()))
+
+    def sums(frames):
+        return triple_sums(as_rows(frames))
+
+    torch.testing.assert_close(sums(x.contiguous(memory_format=torch.channels_last)), sums(x))
+    torch.testing.assert_close(sums(torch.view_as_complex(torch.stack([x, x], -1))), 2 * sums(x))
+    torch.testing.assert_close(sums(x.bfloat16()), sums(x.bfloat16().float()))
+
+
+@pytest.mark.parametrize("before", [0, 1, 2])
+def test_sums_over_a_seam_are_those_of_the_whole(before):
+    x = torch.rand(7, 30, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(triple_sums(x[before:], x[:before] if before else None), triple_sums(x))
 
 
 def test_bad_trajectories_say_what_is_wrong():

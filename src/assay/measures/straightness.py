@@ -18,7 +18,7 @@ from torch import Tensor
 from assay.errors import AssayError
 from assay.layers import ALL, Layers
 from assay.measures.base import Measure
-from assay.measures.triples import triple_sums
+from assay.measures.triples import as_rows, triple_sums
 from assay.progress import report
 from assay.stimuli.sequences import Sequences
 from assay.subject import Subject, Visitor
@@ -97,18 +97,18 @@ class Straightness(Measure):
     Args:
         sequences: What to show.
         layers: Which layers; all by default.
-        batch_size: Frames per forward pass.
+        batch_size: Frames per forward pass; by default 32 on a CPU and 256 on a GPU.
     """
 
     sequences: Sequences
     layers: Layers = ALL
-    batch_size: int = 32
+    batch_size: int | None = None
 
     name: ClassVar[str] = "straightness"
     value: ClassVar[str] = "curvature_deg"
 
     def __post_init__(self) -> None:
-        if self.batch_size < 1:
+        if self.batch_size is not None and self.batch_size < 1:
             raise AssayError(f"batch_size={self.batch_size} must be at least 1")
 
     def check(self, subject: Subject) -> None:
@@ -119,32 +119,31 @@ class Straightness(Measure):
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Show all sequences once."""
         owners: list[np.ndarray[Any, Any]] = []
+        size = self.batch_size or (256 if subject.device.type == "cuda" else 32)
 
         def batches() -> Iterator[Tensor]:
-            for frames, owner in self.sequences.batches(self.batch_size):
+            for frames, owner in self.sequences.batches(size):
                 owners.append(owner)
                 yield torch.from_numpy(frames)
 
-        sums = follow(subject, batches(), self.layers)
-        return self._table(np.concatenate(owners), sums)
+        angles = follow(subject, batches(), self.layers)
+        return self._table(np.concatenate(owners), angles)
 
-    def _table(self, owner: np.ndarray[Any, Any], sums: dict[str, np.ndarray[Any, Any]]) -> pd.DataFrame:
+    def _table(self, owner: np.ndarray[Any, Any], paths: dict[str, np.ndarray[Any, Any]]) -> pd.DataFrame:
         clips = self.sequences.clips
         for i, clip in enumerate(clips):
             if (frames := int((owner == i).sum())) < 3:
                 raise AssayError(f"clip {clip.name!r} has {frames} frames: curvature needs at least 3")
         within = (owner[2:] == owner[:-2]) if len(owner) > 2 else np.zeros(0, bool)
-        pixels = sums[PIXELS]
-        still = (pixels[:, 0] == 0) | (pixels[:, 1] == 0)
+        still = np.isnan(paths[PIXELS])
         rows = []
         reference: dict[int, float] = {}
-        for order, (layer, s) in enumerate(sums.items()):
-            undefined = still | (s[:, 0] == 0) | (s[:, 1] == 0)
-            angles = _angles(s)
+        for order, (layer, angles) in enumerate(paths.items()):
+            undefined = still | np.isnan(angles)
             for i, clip in enumerate(clips):
                 mine = within & (owner[2:] == i)
                 kept = mine & ~undefined
-                finite = bool(np.isfinite(s[mine]).all())
+                finite = not np.isinf(angles[mine]).any()
                 value = float(angles[kept].mean()) if finite and kept.any() else float("nan")
                 if layer == PIXELS:
                     reference[i] = value
@@ -195,8 +194,8 @@ def follow(subject: Subject, batches: Iterable[Tensor], layers: Layers = ALL) ->
         layers: Which layers.
 
     Returns:
-        By layer, for T frames, T−2 rows a = ‖v‖², b = ‖w‖², ‖w−v‖², ‖w+v‖² for the successive steps v, w of
-        each three frames (see `_angles`); NaN where the shape of the frames changed between them.
+        By layer, for T frames, the T−2 turning angles in degrees. NaN where the angle is undefined (a step
+        without length, or frames of different shapes); infinity where the layer was not finite.
     """
     tracks = {PIXELS: _Track()}
     shape = None
@@ -206,17 +205,17 @@ def follow(subject: Subject, batches: Iterable[Tensor], layers: Layers = ALL) ->
             shape = frames.shape[1:]
             for track in tracks.values():
                 track.restart()
-        shared = _Shared()
+        seen = _Seen()
 
-        def visit(layer: str, output: Tensor, at: int = shown, shared: _Shared = shared) -> None:
-            tracks.setdefault(layer, _Track()).extend(output, at, shared)
+        def visit(layer: str, output: Tensor, at: int = shown, seen: _Seen = seen) -> None:
+            tracks.setdefault(layer, _Track()).extend(output, at, seen)
 
         frames = frames.to(subject.device)
         visit(PIXELS, frames)
         _show(subject, frames, visit, layers)
         shown += len(frames)
         report(f"{subject.name}: frames", shown)
-    return {layer: track.sums(shown) for layer, track in tracks.items()}
+    return _collect(tracks, shown)
 
 
 def _show(subject: Subject, frames: Tensor, visit: Visitor, layers: Layers) -> None:
@@ -228,18 +227,19 @@ def _show(subject: Subject, frames: Tensor, visit: Visitor, layers: Layers) -> N
         ) from error
 
 
-def _angles(sums: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Angles in degrees from a = ‖v‖², b = ‖w‖², s = ‖w − v‖², p = ‖w + v‖².
+def _angles(sums: Tensor) -> Tensor:
+    """Angles in degrees from rows of a = ‖v‖², b = ‖w‖², s = ‖w − v‖², p = ‖w + v‖².
 
     Multiplying `turning_angles`' unit vectors out: √(ab)·‖u − w‖² = s − (√a − √b)² and
     √(ab)·‖u + w‖² = p − (√a − √b)². Each is a sum of squares, so nothing cancels for steps of equal length;
     at worst (a straight line at uneven speed) rounding leaves 10⁻⁶ degrees.
     """
-    a, b, s, p = np.moveaxis(sums, 1, 0)
-    with np.errstate(invalid="ignore"):
-        uneven = (np.sqrt(a) - np.sqrt(b)) ** 2
-        difference, total = np.maximum(s - uneven, 0), np.maximum(p - uneven, 0)
-        return np.asarray(np.degrees(2 * np.arctan2(np.sqrt(difference), np.sqrt(total))))
+    a, b, s, p = sums.unbind(1)
+    uneven = (a.sqrt() - b.sqrt()).square()
+    angles = torch.rad2deg(2 * torch.atan2((s - uneven).clamp_min(0).sqrt(), (p - uneven).clamp_min(0).sqrt()))
+    angles[(a == 0) | (b == 0)] = torch.nan
+    angles[~torch.isfinite(sums).all(1)] = torch.inf
+    return angles
 
 
 def _mean_interval(values: np.ndarray[Any, Any]) -> tuple[float, float, float, float]:
@@ -254,22 +254,6 @@ def _mean_interval(values: np.ndarray[Any, Any]) -> tuple[float, float, float, f
     return mean, sem, mean - half, mean + half
 
 
-class _Shared:
-    """The sums of the last tensor seen: a container returns the very tensor of its last child."""
-
-    def __init__(self) -> None:
-        self.tensor: Tensor | None = None
-        self.version = -1
-        self.sums: Tensor | None = None
-
-    def triple_sums(self, frames: Tensor) -> Tensor:
-        same = frames is self.tensor and not frames.is_inference() and frames._version == self.version
-        if not same or self.sums is None:
-            self.tensor, self.version = frames, -1 if frames.is_inference() else frames._version
-            self.sums = triple_sums(frames)
-        return self.sums
-
-
 class _Track:
     """One layer's path: the last two frames, and the sums (a, b, s, p) of every triple of frames so far."""
 
@@ -280,22 +264,47 @@ class _Track:
     def restart(self) -> None:
         self.last = None
 
-    def extend(self, frames: Tensor, at: int, shared: _Shared) -> None:
-        """Add frames ``at``, ``at + 1``, …; a triple is filed under its last frame."""
-        if self.last is not None:
-            seam = torch.cat([self.last, frames[:2]])
-            if len(seam) > 2:
-                self.found.append((at + min(len(frames), 2) - (len(seam) - 2), triple_sums(seam)))
-        if len(frames) > 2:
-            self.found.append((at + 2, shared.triple_sums(frames)))
-        tail = frames[-2:]
-        if len(tail) < 2 and self.last is not None:
-            tail = torch.cat([self.last, tail])[-2:]
-        self.last = tail.clone()
+    def extend(self, frames: Tensor, at: int, seen: _Seen) -> None:
+        """Add frames ``at``, ``at + 1``, …; the sums end with the triple that the last of them closes."""
+        if not seen.has(frames, self.last):
+            rows = as_rows(frames)
+            sums = triple_sums(rows, self.last)
+            tail = rows[-2:]
+            if len(tail) < 2 and self.last is not None:
+                tail = torch.cat([self.last, tail])[-2:]
+            seen.remember(frames, self.last, sums, tail.clone())
+        self.last = seen.last
+        self.found.append((at + len(frames) - len(seen.sums), seen.sums))
 
-    def sums(self, shown: int) -> np.ndarray[Any, Any]:
-        """(shown − 2) × 4, row t for the triple of frames t, t + 1, t + 2; NaN where none was formed."""
-        out = np.full((max(shown - 2, 0), 4), np.nan)
-        for last, sums in self.found:
-            out[last - 2 : last - 2 + len(sums)] = sums.cpu().numpy()
-        return out
+
+def _collect(tracks: dict[str, _Track], shown: int) -> dict[str, np.ndarray[Any, Any]]:
+    """Per layer the shown − 2 angles, one for each triple of frames; NaN where none was formed."""
+    everything = {id(sums): sums for track in tracks.values() for _, sums in track.found}
+    angles = _angles(torch.cat(list(everything.values()))).cpu().numpy()  # one transfer for all
+    starts = dict(zip(everything, np.cumsum([0, *map(len, everything.values())]), strict=False))
+    out = {}
+    for layer, track in tracks.items():
+        out[layer] = np.full(max(shown - 2, 0), np.nan)
+        for first, sums in track.found:
+            start = starts[id(sums)]
+            out[layer][first - 2 : first - 2 + len(sums)] = angles[start : start + len(sums)]
+    return out
+
+
+class _Seen:
+    """What the layer before made of its frames: a container returns the very tensor of its last child."""
+
+    def __init__(self) -> None:
+        self.frames: Tensor | None = None
+
+    def has(self, frames: Tensor, before: Tensor | None) -> bool:
+        return (
+            frames is self.frames
+            and before is self.before
+            and not frames.is_inference()
+            and frames._version == self.version
+        )
+
+    def remember(self, frames: Tensor, before: Tensor | None, sums: Tensor, last: Tensor) -> None:
+        self.frames, self.before, self.sums, self.last = frames, before, sums, last
+        self.version = -1 if frames.is_inference() else frames._version

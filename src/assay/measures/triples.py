@@ -8,27 +8,33 @@ from torch import Tensor
 _BLOCK = 2**20  # numbers per block
 
 
-def triple_sums(frames: Tensor) -> Tensor:
+def triple_sums(frames: Tensor, before: Tensor | None = None) -> Tensor:
     """For each triple (x, y, z) of consecutive frames: ‖y−x‖², ‖z−y‖², ‖z−2y+x‖², ‖z−x‖².
 
     Differences are taken in the frames' own precision (float32 at least) and accumulated in float64.
 
     Args:
-        frames: T × anything, T ≥ 3.
+        frames: T × units (see `as_rows`).
+        before: Up to two frames that came just before them; triples that begin there are included.
 
     Returns:
-        (T−2) × 4, float64, on the frames' device.
+        One row per triple that ends in ``frames`` (T − 2 plus the number of frames before, at least 0) × 4,
+        float64, on the frames' device.
     """
-    rows = _rows(frames)
-    if rows.is_cuda:
+    if frames.is_cuda:
         from assay.measures._triples_cuda import triple_sums_cuda
 
-        return triple_sums_cuda(rows)
-    sums = torch.zeros(len(rows) - 2, 4, dtype=torch.float64)
+        return triple_sums_cuda(frames, before)
+    inside = _sums(frames)
+    return inside if before is None else torch.cat([_sums(torch.cat([before, frames[:2]])), inside])
+
+
+def _sums(rows: Tensor) -> Tensor:
+    sums = torch.zeros(max(len(rows) - 2, 0), 4, dtype=torch.float64)
     # A block of units at a time: the differences stay in the cache, and their memory is used again.
     width = max(1, _BLOCK // len(rows))
     precision = torch.float64 if rows.dtype == torch.float64 else torch.float32
-    for start in range(0, rows.shape[1], width):
+    for start in range(0, rows.shape[1] if len(sums) else 0, width):
         part = rows[:, start : start + width].to(precision)
         steps = part[1:] - part[:-1]
         lengths = _squared_norms(steps)
@@ -43,8 +49,8 @@ def _squared_norms(rows: Tensor) -> Tensor:
     return norms.square()
 
 
-def _rows(frames: Tensor) -> Tensor:
-    """T × D without a copy where memory allows: a sum does not care in which order the units come."""
+def as_rows(frames: Tensor) -> Tensor:
+    """T × units without a copy where memory allows: a sum does not care in which order the units come."""
     if frames.is_complex():
         frames = torch.view_as_real(frames)
     if frames.dim() == 4 and frames.is_contiguous(memory_format=torch.channels_last):

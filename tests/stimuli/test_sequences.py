@@ -69,6 +69,15 @@ def test_colour_on_request(tmp_path):
     assert [next(c.frames()).shape[0] for c in load_sequences(tmp_path, color="grey")] == [1, 1]
 
 
+def test_16_bit_and_floating_point_pictures_keep_their_values(tmp_path):
+    values = np.array([[0, 1000], [40000, 65535]], dtype=np.uint16)
+    for name, picture in {"int.png": values, "float.tif": (values / 65535).astype(np.float32)}.items():
+        (tmp_path / name).mkdir()
+        Image.fromarray(picture).save(tmp_path / name / name)
+    for clip in load_sequences(tmp_path, color="rgb"):
+        np.testing.assert_allclose(next(clip.frames()), np.float32(np.stack([values] * 3)) / 65535, atol=1e-7)
+
+
 def test_video_files_decode_frame_by_frame(tmp_path):
     write_video(tmp_path / "clip.mp4")
     (clip,) = load_sequences(tmp_path)

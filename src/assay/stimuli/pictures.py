@@ -18,11 +18,13 @@ SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp",
 
 
 def read_picture(path: Path) -> Image.Image:
-    """A picture from a file, as stored: grey (mode L) or colour (mode RGB)."""
+    """A picture from a file: 8-bit grey (mode L) or colour (RGB); 16-bit and floating-point as mode F, in [0, 1]."""
     try:
         with Image.open(path) as image:
             image.load()
-            return image if image.mode == "L" else image.convert("RGB")
+            if image.mode.startswith("I"):
+                return Image.fromarray(np.asarray(image, dtype=np.float32) / 65535)
+            return image if image.mode in ("L", "F") else image.convert("L" if image.mode == "1" else "RGB")
     except (UnidentifiedImageError, OSError, SyntaxError) as error:
         raise AssayError(f"{path} cannot be read as a picture ({error})") from error
 
@@ -33,7 +35,7 @@ def picture_to_array(image: Image.Image, size: int | tuple[int, int] | None, col
     ``size`` as an integer cuts the central square and resizes it; as (height, width) it resizes the whole
     picture. Resizing is PIL's LANCZOS, on the 8-bit values, as in the published stimuli.
     """
-    if color is not None:
+    if color is not None and image.mode != "F":
         image = image.convert("L" if color == "grey" else "RGB")
     if isinstance(size, int):
         side = min(image.size)
@@ -43,8 +45,10 @@ def picture_to_array(image: Image.Image, size: int | tuple[int, int] | None, col
         size = (size, size)
     if size is not None and image.size != (size[1], size[0]):
         image = image.resize((size[1], size[0]), Image.Resampling.LANCZOS)
-    array = np.asarray(image, dtype=np.float32) / 255
-    return array[None] if array.ndim == 2 else np.ascontiguousarray(array.transpose(2, 0, 1))
+    array = np.asarray(image, dtype=np.float32) / (1 if image.mode == "F" else 255)
+    if array.ndim == 2:
+        return np.repeat(array[None], 3 if color == "rgb" else 1, axis=0)
+    return np.ascontiguousarray(array.transpose(2, 0, 1))
 
 
 def photographs(size: int | None = None, color: Color | None = None) -> Iterator[tuple[str, Array]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -275,7 +275,7 @@ def load_sequences(
     size: int | tuple[int, int] | None = None,
     color: Color | None = None,
     *,
-    names: Iterable[str] | None = None,
+    names: Sequence[str] | None = None,
     start: int = 0,
     stop: int | None = None,
     step: int = 1,
@@ -313,7 +313,9 @@ def load_sequences(
     else:
         for place in [folder, *sorted(folder.iterdir())]:
             if place.is_dir():
-                frames = sorted(p for p in place.iterdir() if p.suffix.lower() in SUFFIXES)[start:stop:step]
+                frames = sorted(p for p in place.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file())[
+                    start:stop:step
+                ]
                 if frames:
                     clips.append(FrameFolder(place.name, tuple(frames), size, color))
             elif place.suffix.lower() in VIDEO_SUFFIXES:

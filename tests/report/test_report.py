@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import zoo
+from assay import Measure, Straightness, Subject, evaluate
+from assay.report import document, html, write_report
+from assay.report.content import LineChart, Table
+from measure_kit import Broken, sequences
+
+HOSTILE = "<script>window.hacked = 1</script> & \"quotes\" 'n' </script>"
+
+
+@dataclass(frozen=True)
+class Plain(Measure):
+    """A measure the report has no special way of showing."""
+
+    name: ClassVar[str] = "plain"
+    value: ClassVar[str] = "value"
+
+    def __call__(self, subject: Subject) -> pd.DataFrame:
+        return pd.DataFrame({"layer": [HOSTILE], "value": [float("nan")]})
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    subjects = [Subject(zoo.build("resnet"), HOSTILE), Subject(zoo.build("vgg"), "vgg")]
+    shown = sequences() + sequences(1).pixel_fade()
+    measures = {"straightness": Straightness(shown), "plain": Plain(), "broken": Broken()}
+    return evaluate(subjects, measures, tmp_path_factory.mktemp("reports") / "run")
+
+
+@pytest.fixture(scope="module")
+def path(run):
+    return write_report(run)
+
+
+def test_the_document_says_what_was_asked_found_and_failed(run):
+    made = document(run)
+    assert [s.title for s in made.sections] == ["What was asked", "straightness", "plain", "broken", "Failures"]
+    assert made.status == "2 of 6 cells not done"
+    charts = [b for b in made.sections[1].blocks if isinstance(b, LineChart)]
+    assert [len(c.lines) for c in charts] == [2, 2], "one line per subject, one chart per condition"
+    table = run.summary("straightness")
+    line = dict(charts[0].lines)["vgg"]
+    mine = table[(table.subject == "vgg") & (table.condition == "natural")]
+    assert [p.y for p in line] == mine.curvature_deg.tolist()
+    assert [p.band for p in line] == mine.sem_deg.tolist()
+    assert charts[0].reference == ("pixels", mine.curvature_deg.iloc[0])
+    assert len(made.sections[-1].blocks) == 2 and len([b for b in made.sections[2].blocks if isinstance(b, Table)]) == 1
+
+
+def test_the_page_is_one_file_that_needs_nothing_else(run):
+    page = html(document(run))
+    for word in ("http://", "https://", "src=", "@import", "url("):
+        assert word not in page.replace("http://www.w3.org/2000/svg", ""), word
+    assert "default-src 'none'" in page
+
+
+def test_every_string_is_escaped(run):
+    page = html(document(run))
+    assert "<script>window.hacked" not in page and "<b>it broke</b>" not in page
+    assert "&lt;script&gt;window.hacked" in page
+
+
+# -- in a real browser ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+        started = playwright.chromium.launch(
+            executable_path=chromium, args=[*quiet, "--disable-sync", "--no-first-run"]
+        )
+        yield started
+        started.close()
+
+
+def open_page(browser, path, width=1280, scheme="light"):
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("request", lambda request: problems.append(request.url) if not request.url.startswith("file://") else None)
+    page.goto(f"file://{path}")
+    page.problems = problems
+    return page
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")])
+def test_table_chart_and_theme_at_laptop_and_phone_width(browser, path, run, width, scheme):
+    page = open_page(browser, path, width, scheme)
+    assert page.problems == []
+    assert page.evaluate("window.hacked") is None
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= width, "the page does not scroll sideways"
+    summary = run.summary("straightness")
+    table = page.locator("figure.table").filter(has_text="Curvature by layer")
+    assert table.locator("tbody tr").count() == len(summary)
+    shown = table.locator("tbody tr").nth(1).locator("td").nth(3).inner_text()
+    assert shown == f"{summary.curvature_deg[1]:.3f}"
+
+    chart = page.locator("figure.chart").first
+    assert chart.locator("svg path.path").count() == 2
+    assert chart.locator("svg path.band").count() == 2
+    assert chart.locator("svg path.reference").count() == 1
+    assert chart.locator("svg").bounding_box()["width"] > 0.8 * min(width, 1000)
+
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    bright = np.mean([int(v) for v in ground.removeprefix("rgb(").removesuffix(")").split(",")]) > 128
+    assert bright == (scheme == "light")
+    page.locator("#theme").click()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != ground
+    page.context.close()
+
+
+def test_the_chart_answers_the_pointer_and_the_legend(browser, path):
+    page = open_page(browser, path)
+    chart = page.locator("figure.chart").first
+    chart.locator("svg circle[fill^='var']").nth(5).hover(force=True)
+    tip = chart.locator(".tip").inner_text()
+    assert "° from pixels, n = 2" in tip
+    chart.locator(".legend button").filter(has_text="vgg").click()
+    assert chart.locator("svg path.path").count() == 1
+    page.context.close()
+
+
+def test_rows_sort_and_filter(browser, path):
+    page = open_page(browser, path)
+    table = page.locator("figure.table").filter(has_text="Curvature by layer")
+    table.locator("th button").filter(has_text="curvature_deg").click()
+    values = [float(v) for v in table.locator("tbody tr td:nth-child(4)").all_inner_texts()]
+    assert values == sorted(values)
+    table.locator("input.filter").fill("vgg pixels")
+    assert table.locator("tbody tr:visible").count() == 2
+    page.context.close()
+
+
+def test_failures_are_shown_as_failures(browser, path):
+    page = open_page(browser, path)
+    failures = page.locator("section.failures details.failure")
+    assert failures.count() == 2
+    assert "RuntimeError: <b>it broke</b> & how" in failures.first.inner_text()
+    assert page.locator(".status.bad").inner_text() == "2 of 6 cells not done"
+    page.context.close()

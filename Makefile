@@ -23,13 +23,13 @@ types: $(READY)
 	$(BIN)/mypy
 
 test: lint types
-	$(BIN)/pytest src tests
+	$(BIN)/pytest --doctest-glob="*.md" src tests docs README.md
 
 bench: $(READY)
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 docs: $(READY)
-	$(BIN)/python docs/check.py
+	$(BIN)/pytest --doctest-glob="*.md" docs README.md
 
 clean:
 	rm -rf $(VENV) build dist runs .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info

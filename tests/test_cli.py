@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -85,6 +87,20 @@ def test_a_failed_cell_is_shown_and_exits_with_3(tmp_path):
     ran = assay("run", "plan.yaml", cwd=tmp_path)
     assert ran.returncode == 3 and "failed: vgg × broken: RuntimeError: <b>it broke</b> & how" in ran.stderr
     assert "1 cells done, 1 failed" in ran.stdout and (tmp_path / "run" / "report.html").exists()
+
+
+def test_an_interrupted_run_says_what_is_kept(tmp_path):
+    plan = {**GOOD, "measures": [{"measure": "measure_kit:Slow", "seconds": 60.0}]}
+    write_plan(tmp_path, plan)
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    command = [*ASSAY, "run", "plan.yaml"]
+    with subprocess.Popen(command, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True) as process:
+        while not (tmp_path / "run" / "manifest.json").exists():
+            time.sleep(0.05)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130 and "what is done is kept" in said and "Traceback" not in said
 
 
 # -- bad input ------------------------------------------------------------------------------------------

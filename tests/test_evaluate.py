@@ -88,6 +88,15 @@ def test_the_fingerprint_follows_everything_a_cell_depends_on():
     assert again == prints[0]
 
 
+def test_a_subject_trained_on_between_two_calls_is_measured_anew(tmp_path):
+    (subject,) = subjects(1)
+    before = evaluate(subject, Slow(), tmp_path).table("slow")
+    with torch.no_grad():
+        subject.module[5].bias.add_(1)
+    after = evaluate(subject, Slow(), tmp_path).table("slow")
+    assert (after.value - before.value).to_numpy() == pytest.approx(1, abs=1e-5)
+
+
 def test_the_code_of_a_measure_is_part_of_its_fingerprint(tmp_path, monkeypatch):
     import importlib
     import sys

@@ -27,7 +27,7 @@ app = typer.Typer(
 out = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
-BAD_INPUT, CELLS_FAILED, DIFFERENT = 2, 3, 1
+BAD_INPUT, CELLS_FAILED, DIFFERENT, INTERRUPTED = 2, 3, 1, 130
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
@@ -209,7 +209,8 @@ def _progress() -> Iterator[None]:
     from assay.progress import listening
 
     if not sys.stderr.isatty():
-        yield
+        with _interruptible():
+            yield
         return
     columns = (
         TextColumn("{task.description}"),
@@ -230,8 +231,17 @@ def _progress() -> Iterator[None]:
                 tasks[what] = bars.add_task(what, total=total)
             bars.update(tasks[what], completed=done, total=total)
 
-        with listening(listen):
+        with listening(listen), _interruptible():
             yield
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        err.print("assay: interrupted; what is done is kept, run it again to go on", markup=False)
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def main() -> None:
@@ -245,9 +255,6 @@ def main() -> None:
     except AssayError as error:
         err.print(f"assay: {error}", markup=False)
         sys.exit(BAD_INPUT)
-    except KeyboardInterrupt:
-        err.print("assay: interrupted; what is done is kept, run it again to go on", markup=False)
-        sys.exit(130)
 
 
 if __name__ == "__main__":

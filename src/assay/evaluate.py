@@ -83,8 +83,9 @@ def evaluate(
         if twice := [n for n in names if names.count(n) > 1]:
             raise AssayError(f"two {what} are called {twice[0]!r}: name them apart")
     folder = Folder(str(run))
+    weights = {subject.name: subject.fingerprint for subject in people}  # hashed once, not once per measure
     cells = {
-        CellKey(subject.name, label, cell_fingerprint(subject, measure, seed)): (subject, measure)
+        CellKey(subject.name, label, cell_fingerprint(weights[subject.name], measure, seed)): (subject, measure)
         for subject in people
         for label, measure in questions.items()
     }
@@ -94,7 +95,7 @@ def evaluate(
         "ended": None,
         "seed": seed,
         "ray": ray if isinstance(ray, str) else bool(ray),
-        "subjects": {s.name: {"class": type(s.module).__name__, "fingerprint": s.fingerprint,
+        "subjects": {s.name: {"class": type(s.module).__name__, "fingerprint": weights[s.name],
                               "preprocess": None if s.preprocess is None else str(s.preprocess),
                               "device": str(s.device), "dtype": str(s.dtype).removeprefix("torch."),
                               "channels_last": s.channels_last} for s in people},
@@ -120,9 +121,10 @@ def evaluate(
     return Run(folder)
 
 
-def cell_fingerprint(subject: Subject, measure: Measure, seed: int) -> str:
-    """Content of a cell: the measure's code and settings (stimuli among them), the subject, the seed."""
-    return fingerprint(measure.name or type(measure).__qualname__, measure.code_version, measure, subject, seed)
+def cell_fingerprint(subject: Subject | str, measure: Measure, seed: int) -> str:
+    """Content of a cell: the measure's code and settings (stimuli among them), the subject (or its hash), the seed."""
+    who = subject if isinstance(subject, str) else subject.fingerprint
+    return fingerprint(measure.name or type(measure).__qualname__, measure.code_version, measure, who, seed)
 
 
 def run_cell(folder: Folder, key: CellKey, subject: Subject, measure: Measure, seed: int) -> CellInfo:

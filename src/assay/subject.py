@@ -7,7 +7,6 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -99,7 +98,7 @@ class Subject:
         return f"Subject({self.name!r}, {type(self.module).__name__}, {self.device}, {self.dtype})"
 
     def __getstate__(self) -> dict[str, Any]:
-        # Captured graphs and the fingerprint are cheap to find again and not worth sending to a worker.
+        # Captured graphs are cheap to find again and not worth sending to a worker.
         return {**self.__dict__, "_graphs": {}}
 
     # -- what it is -----------------------------------------------------------------------------------
@@ -117,9 +116,12 @@ class Subject:
         assert self._order is not None
         return list(self._order)
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
-        """Content hash of structure, code, weights, buffers, preprocessing and precision (not the name)."""
+        """Content hash of structure, code, weights, buffers, preprocessing and precision (not the name).
+
+        Computed anew each time: the weights may have been trained on since.
+        """
         return fingerprint(self.module, self.preprocess, self.dtype, self.channels_last)
 
     def choose(self, layers: Layers = ALL) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any, ClassVar
 
 import pandas as pd
@@ -64,7 +64,7 @@ class Measure(ABC):
     @property
     def given(self) -> list[str]:
         """Names of the settings that are not at their default."""
-        return [f.name for f in fields(self) if f.default is MISSING or getattr(self, f.name) != f.default]
+        return [f.name for f in fields(self) if not _at_default(f, getattr(self, f.name))]
 
     @staticmethod
     def named(name: str) -> type[Measure]:
@@ -77,3 +77,13 @@ class Measure(ABC):
     def known() -> dict[str, type[Measure]]:
         """All registered measures by name."""
         return dict(Measure._registry)
+
+
+def _at_default(field: Field[Any], value: Any) -> bool:
+    if field.default is not MISSING:
+        default = field.default
+    elif field.default_factory is not MISSING:
+        default = field.default_factory()
+    else:
+        return False
+    return fingerprint(value) == fingerprint(default)

@@ -61,7 +61,7 @@ class FrameFolder(Clip):
         for path in self.paths:
             yield picture_to_array(read_picture(path), self.size, self.color)
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
         """Hash of the files' bytes and how they are read."""
         return fingerprint([file_fingerprint(p) for p in self.paths], self.size, self.color)
@@ -101,7 +101,7 @@ class Video(Clip):
         if t < 0 or t + 1 < promised:
             raise AssayError(f"{self.path} is damaged: {t + 1} of its {promised or 'frames'} frames can be decoded")
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
         """Hash of the file's bytes and how it is read."""
         window = (self.start, self.stop, self.step)
@@ -124,7 +124,8 @@ class ArrayClip(Clip):
             array = array.astype(np.float32) / 255
         if not np.issubdtype(array.dtype, np.floating):
             raise AssayError(f"clip {self.name!r}: frames are {array.dtype}; give floats in [0, 1] or uint8")
-        array = array.astype(np.float32, copy=False)
+        array = array.astype(np.float32)  # a copy, so that its fingerprint stays true
+        array.setflags(write=False)
         object.__setattr__(self, "array", array[:, None] if array.ndim == 3 else array)
 
     def frames(self) -> Iterator[Array]:

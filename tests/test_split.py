@@ -136,6 +136,23 @@ def test_weights_that_change_are_captured_anew():
     torch.testing.assert_close(split.rest(*split.prefix(x)), subject(x), **TOLERANCE)
 
 
+def test_the_batch_is_not_overwritten_by_an_inplace_first_layer():
+    subject = Subject(nn.Sequential(nn.ReLU(inplace=True), nn.Linear(3, 2)))
+    x = -torch.ones(2, 3)
+    subject.split("1").prefix(x)
+    assert torch.equal(x, -torch.ones(2, 3))
+
+
+def test_preprocessing_is_applied_once_at_every_cut():
+    net = zoo.build("resnet")
+    subject = Subject(net, preprocess=lambda b: b * 2, example=zoo.SHAPE)
+    x = zoo.images()
+    whole = subject(x)
+    for layer in ("stem", "fc", "output"):
+        split = subject.split(layer)
+        torch.testing.assert_close(split.rest(*split.prefix(x)), whole, **TOLERANCE)
+
+
 def test_a_split_unpacks_into_prefix_and_rest():
     prefix, rest = Subject(zoo.build("vgg")).split(0.5)
     x = zoo.images()

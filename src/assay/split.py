@@ -15,7 +15,7 @@ from torch import Tensor, fx, nn
 from torch.utils import _pytree as pytree
 
 from assay.errors import AssayError
-from assay.subject import OUTPUT, Batch, _call_name, _first_tensor, _hooks
+from assay.subject import OUTPUT, Batch, _call_name, _cloned, _first_tensor, _hooks
 
 if TYPE_CHECKING:
     from assay.subject import Subject
@@ -75,7 +75,10 @@ class Split:
         """Run the network up to the layer, and whatever else the rest needs, once."""
         ready = self.subject._prepare(batch)
         self.subject._ensure_order(ready)
-        key = _signature(self.subject, ready)
+        weights = _weight_versions(self.subject)
+        if self.subject._graphs.setdefault("weights", weights) != weights:  # trained on since: capture anew
+            self.subject._graphs = {"weights": weights}
+        key = (weights, _signature(ready))
         sized = (key, _length(ready))
         cut = self._cuts.get(key) or self._cuts.get(sized)
         if cut is None:
@@ -111,7 +114,7 @@ class Split:
                     raise known
                 if known is None:
                     subject._graphs[graph_key] = _capture(subject, _rows(ready, captured_at))
-                cut = _CapturedCut(subject._graphs[graph_key], subject.layers.index(layer))
+                cut = _CapturedCut(subject._graphs[graph_key], subject.layers.index(layer), subject._writes_input)
                 _verify(cut, plain, _rows(ready, verified_at))
             except Exception as e:  # capture may fail in any way; the plain cut always works
                 failure = e
@@ -147,8 +150,6 @@ class _ReplacingCut:
         return found[self.layer], (ready,)
 
     def rest(self, output: Tensor, carried: tuple[Any, ...]) -> Any:
-        if self.layer == OUTPUT:
-            return _with_first_tensor(self.subject(carried[0]), output)
         path, _, call = self.layer.partition("#")
         calls = 0
 
@@ -163,7 +164,8 @@ class _ReplacingCut:
             return hook
 
         with self.subject._undisturbed(), _hooks(self.subject.module, {path}, replace):
-            return self.subject._forward(carried[0])
+            returned = self.subject._forward(carried[0])
+        return _with_first_tensor(returned, output) if self.layer == OUTPUT else returned
 
 
 class _Graph(NamedTuple):
@@ -182,7 +184,8 @@ class _CapturedCut:
 
     batch: int | None = None  # the one batch size it is for, if it is not for all
 
-    def __init__(self, graph: _Graph, index: int) -> None:
+    def __init__(self, graph: _Graph, index: int, writes_input: bool) -> None:
+        self._writes_input = writes_input
         mark = graph.marks[index]
         after = {mark}  # the mark and everything computed from it
         for node in graph.nodes:
@@ -220,6 +223,7 @@ class _CapturedCut:
                     yield
 
     def _run_prefix(self, ready: Any) -> tuple[Tensor, tuple[Any, ...]]:
+        ready = _cloned(ready) if self._writes_input else ready
         values = self._prefix(*(ready.values() if isinstance(ready, Mapping) else (ready,)))
         return values[0], tuple(values[1:])
 
@@ -360,11 +364,15 @@ def _silence() -> Iterator[None]:
         logging.disable(disabled)
 
 
-def _signature(subject: Subject, ready: Any) -> Any:
-    """What a captured graph depends on besides the network: shapes past the batch, types, weight updates."""
+def _signature(ready: Any) -> Any:
+    """What a captured graph depends on besides the network: shapes past the batch, types, device."""
     tensors = ready.items() if isinstance(ready, Mapping) else [("", ready)]
-    shapes = tuple((key, tuple(t.shape[1:]), t.dtype, t.device) for key, t in tensors)
-    return shapes, sum(p._version for p in subject.module.parameters())
+    return tuple((key, tuple(t.shape[1:]), t.dtype, t.device) for key, t in tensors)
+
+
+def _weight_versions(subject: Subject) -> int:
+    """Changes whenever a parameter or buffer is written to."""
+    return sum(t._version for t in [*subject.module.parameters(), *subject.module.buffers()])
 
 
 def _with_first_tensor(structure: Any, tensor: Tensor) -> Any:

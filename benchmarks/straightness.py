@@ -9,7 +9,7 @@ import torch
 from timing import arguments, race, ratio, where
 
 from assay import Subject
-from assay.measures.straightness import follow
+from assay.measures.paths import follow
 from assay.networks import resnet18
 
 

@@ -12,7 +12,7 @@ from torch import nn
 
 import zoo
 from assay import AssayError, Straightness, Subject, curvature, turning_angles
-from assay.measures.straightness import _angles
+from assay.measures.paths import angles_from_sums
 from assay.measures.triples import as_rows, triple_sums
 from assay.stimuli import Sequences
 
@@ -24,7 +24,7 @@ def polygon(k: int) -> np.ndarray:
 
 def streamed(trajectory) -> float:
     """The same quantity from the streaming sums."""
-    return _angles(triple_sums(torch.as_tensor(trajectory))).mean().item()
+    return angles_from_sums(triple_sums(torch.as_tensor(trajectory))).mean().item()
 
 
 # -- closed forms ---------------------------------------------------------------------------------------
@@ -75,7 +75,9 @@ def test_streaming_sums_give_the_angles_of_the_definition(x):
     steps = np.linalg.norm(np.diff(x, axis=0), axis=1)
     assume(steps.min() > 1e-3 * max(steps.max(), 1))
     # Bounded by the uneven-speed rounding: √(eps·ratio of step lengths), 1e-4° for a ratio of 1,000.
-    np.testing.assert_allclose(_angles(triple_sums(torch.as_tensor(x))).numpy(), turning_angles(x).numpy(), atol=1e-4)
+    np.testing.assert_allclose(
+        angles_from_sums(triple_sums(torch.as_tensor(x))).numpy(), turning_angles(x).numpy(), atol=1e-4
+    )
 
 
 @given(trajectories, st.floats(0.1, 10), st.floats(-5, 5))

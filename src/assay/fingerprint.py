@@ -1,4 +1,8 @@
-"""Content fingerprints: equal things have equal fingerprints, in every process and on every machine."""
+"""Content fingerprints: equal things have equal fingerprints, in every process and on every machine.
+
+Two things that behave differently must not share a fingerprint, or a result would be reused that is not theirs;
+two that behave alike may differ, which only costs time. So in doubt more is hashed: code, constants, attributes.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,13 @@ import dataclasses
 import functools
 import hashlib
 import inspect
+import pickle
 import struct
-from collections.abc import Callable, Mapping
+import types
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,103 +24,154 @@ from torch import nn
 
 from assay.errors import AssayError
 
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer as Buffer
-
-
-class _Hash(Protocol):
-    def update(self, data: Buffer, /) -> None: ...
+_LIBRARIES = ("torch", "numpy", "builtins", "abc", "typing", "functools", "collections", "math", "dataclasses")
+_MODULE_STATE = frozenset(nn.Module().__dict__)
 
 
 def fingerprint(*parts: Any) -> str:
     """SHA-256 (first 32 hex digits) of the content of ``parts``.
 
-    Numbers, strings, containers, arrays, tensors, dataclasses, torch modules (structure, code of their
-    classes, parameters and buffers) and functions (source) are hashed by content; any other object must
-    have a ``fingerprint`` attribute of its own.
+    Numbers, strings, containers, arrays, tensors and dataclasses are hashed by value; functions by their code,
+    constants, defaults, and what they close over or read from their module; torch modules by structure, the
+    source of their classes, attributes, parameters and buffers. Any other object must have a string attribute
+    ``fingerprint`` of its own.
 
     >>> fingerprint({"a": 1, "b": 2.0}) == fingerprint({"b": 2.0, "a": 1})
     True
     >>> fingerprint(1) == fingerprint(1.0)
     False
     """
-    digest = hashlib.sha256()
+    hasher = _Hasher()
     for part in parts:
-        _feed(digest, part)
-    return digest.hexdigest()[:32]
+        hasher.feed(part)
+    return hasher.digest.hexdigest()[:32]
 
 
-def _tag(h: _Hash, kind: str, payload: bytes = b"") -> None:
-    # Length-prefixed, so that ("ab", "c") and ("a", "bc") differ.
-    h.update(f"{kind}:{len(payload)}:".encode() + payload)
+class _Hasher:
+    def __init__(self) -> None:
+        self.digest = hashlib.sha256()
+        self.seen: dict[int, Any] = {}  # functions, modules and objects under way or done: cycles end here
+
+    def tag(self, kind: str, payload: bytes = b"") -> None:
+        # Length-prefixed, so that ("ab", "c") and ("a", "bc") differ.
+        self.digest.update(f"{kind}:{len(payload)}:".encode() + payload)
+
+    def feed(self, value: Any) -> None:
+        own = getattr(value, "fingerprint", None)
+        if isinstance(own, str) and not isinstance(value, type):
+            self.tag("own", own.encode())
+        elif isinstance(value, Enum):
+            self.tag("enum", str(value).encode())
+        elif value is None or value is ... or isinstance(value, (bool, int, str, bytes, complex)):
+            self.tag(type(value).__name__, value if isinstance(value, bytes) else str(value).encode())
+        elif isinstance(value, float):
+            self.tag("float", struct.pack("<d", value))
+        elif isinstance(value, (np.ndarray, np.generic)) and not value.dtype.hasobject:
+            array = np.ascontiguousarray(value)
+            self.tag(f"array{array.shape}{array.dtype.str}", array.tobytes())
+        elif isinstance(value, torch.Tensor):
+            self.feed_tensor(value)
+        elif isinstance(value, (torch.dtype, torch.device, torch.memory_format, torch.Size, PurePath, range, slice)):
+            self.tag(type(value).__name__, str(value).encode())
+        elif isinstance(value, Mapping):
+            self.tag("mapping", str(len(value)).encode())
+            for key in sorted(value, key=repr):
+                self.feed(key)
+                self.feed(value[key])
+        elif isinstance(value, (list, tuple)):
+            self.tag("sequence", str(len(value)).encode())
+            for item in value:
+                self.feed(item)
+        elif isinstance(value, (set, frozenset)):
+            self.feed(sorted(value, key=repr))
+        elif isinstance(value, types.CodeType):
+            self.feed_code(value)
+        elif id(value) in self.seen:
+            self.tag("again")
+        else:
+            self.seen[id(value)] = value
+            self.feed_object(value)
+
+    def feed_object(self, value: Any) -> None:
+        if isinstance(value, nn.Module):
+            self.feed_module(value)
+        elif isinstance(value, type):
+            self.feed_class(value)
+        elif dataclasses.is_dataclass(value):
+            self.feed_class(type(value))
+            for f in dataclasses.fields(value):
+                self.feed(f.name)
+                self.feed(getattr(value, f.name))
+        elif isinstance(value, functools.partial):
+            self.feed([value.func, value.args, value.keywords])
+        elif isinstance(value, types.MethodType):
+            self.feed([value.__func__, value.__self__])
+        elif isinstance(value, types.FunctionType):
+            self.feed_function(value)
+        elif inspect.isroutine(value) or isinstance(value, types.ModuleType):
+            self.tag("name", _qualname(value).encode())
+        else:
+            raise AssayError(
+                f"cannot fingerprint {value!r} ({_qualname(type(value))}): make it a dataclass, or give it a "
+                "string attribute 'fingerprint'"
+            )
+
+    def feed_tensor(self, tensor: torch.Tensor) -> None:
+        flat = tensor.detach().to("cpu", copy=False).contiguous().flatten()
+        self.tag(f"tensor{tuple(tensor.shape)}{tensor.dtype}")
+        self.digest.update(flat.view(torch.uint8).numpy().data if flat.numel() else b"")
+
+    def feed_module(self, module: nn.Module) -> None:
+        self.tag("module", repr(module).encode())
+        for name, child in module.named_modules():
+            self.tag("child", name.encode())
+            self.feed_class(type(child))
+            for key in sorted(set(child.__dict__) - _MODULE_STATE):
+                self.tag("attribute", key.encode())
+                self.feed_attribute(child.__dict__[key])
+        for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+            self.tag("name", name.encode())
+            self.feed_tensor(tensor)
+
+    def feed_attribute(self, value: Any) -> None:
+        """An attribute of a network may be anything; what has no content of its own is hashed by its pickle."""
+        try:
+            _Hasher().feed(value)  # a trial, so that a failure leaves nothing half-fed
+        except (AssayError, RecursionError):
+            try:
+                self.tag("pickle", pickle.dumps(value))
+            except Exception:  # what cannot be pickled either (a generator, a handle) has only its type
+                self.tag("type", _qualname(type(value)).encode())
+        else:
+            self.feed(value)
+
+    def feed_class(self, kind: type) -> None:
+        self.tag("class", _qualname(kind).encode())
+        for cls in kind.__mro__:
+            if cls.__module__.split(".")[0] not in _LIBRARIES:
+                self.tag("source", source_of(cls).encode())
+
+    def feed_function(self, function: types.FunctionType) -> None:
+        self.tag("function", _qualname(function).encode())
+        if function.__module__ and function.__module__.split(".")[0] in _LIBRARIES:
+            return
+        self.feed_code(function.__code__)
+        self.feed([function.__defaults__, function.__kwdefaults__])
+        for cell in function.__closure__ or ():
+            self.feed(cell.cell_contents)
+        for name in function.__code__.co_names:
+            value = function.__globals__.get(name)
+            if value is not None and not isinstance(value, types.ModuleType):
+                self.tag("global", name.encode())
+                self.feed_attribute(value)
+
+    def feed_code(self, code: types.CodeType) -> None:
+        self.tag("code", code.co_code)
+        self.feed([code.co_names, code.co_varnames, code.co_freevars])
+        self.feed(code.co_consts)
 
 
-def _feed(h: _Hash, value: Any) -> None:
-    own = getattr(value, "fingerprint", None)
-    if isinstance(own, str) and not isinstance(value, type):
-        _tag(h, "own", own.encode())
-    elif value is None or (isinstance(value, (bool, int, str, bytes, complex)) and not isinstance(value, Enum)):
-        _tag(h, type(value).__name__, value if isinstance(value, bytes) else str(value).encode())
-    elif isinstance(value, float):
-        _tag(h, "float", struct.pack("<d", value))
-    elif isinstance(value, Enum):
-        _tag(h, "enum", str(value).encode())
-    elif isinstance(value, (np.ndarray, np.generic)):
-        array = np.ascontiguousarray(value)
-        _tag(h, f"array{array.shape}{array.dtype.str}", array.tobytes())
-    elif isinstance(value, torch.Tensor):
-        _feed_tensor(h, value)
-    elif isinstance(value, nn.Module):
-        _feed_module(h, value)
-    elif isinstance(value, (torch.dtype, torch.device, torch.memory_format, PurePath)):
-        _tag(h, type(value).__name__, str(value).encode())
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        _tag(h, "dataclass", _qualname(type(value)).encode())
-        for f in dataclasses.fields(value):
-            _feed(h, f.name)
-            _feed(h, getattr(value, f.name))
-    elif isinstance(value, Mapping):
-        _tag(h, "mapping", str(len(value)).encode())
-        for key in sorted(value, key=repr):
-            _feed(h, key)
-            _feed(h, value[key])
-    elif isinstance(value, (list, tuple)):
-        _tag(h, "sequence", str(len(value)).encode())
-        for item in value:
-            _feed(h, item)
-    elif isinstance(value, (set, frozenset)):
-        _feed(h, sorted(value, key=repr))
-    elif isinstance(value, functools.partial):
-        _feed(h, [value.func, value.args, value.keywords])
-    elif inspect.isroutine(value) or isinstance(value, type):
-        _tag(h, "code", (_qualname(value) + source_of(value)).encode())
-        for cell in getattr(value, "__closure__", None) or ():
-            _feed(h, cell.cell_contents)
-    else:
-        raise AssayError(
-            f"cannot fingerprint {value!r} ({_qualname(type(value))}): make it a dataclass, or give it a "
-            "string attribute 'fingerprint'"
-        )
-
-
-def _feed_tensor(h: _Hash, tensor: torch.Tensor) -> None:
-    flat = tensor.detach().to("cpu", copy=False).contiguous().flatten()
-    _tag(h, f"tensor{tuple(tensor.shape)}{tensor.dtype}")
-    h.update(flat.view(torch.uint8).numpy().data if flat.numel() else b"")
-
-
-def _feed_module(h: _Hash, module: nn.Module) -> None:
-    _tag(h, "module", repr(module).encode())
-    for kind in sorted({type(m) for m in module.modules()}, key=_qualname):
-        _tag(h, "class", _qualname(kind).encode())
-        if not kind.__module__.startswith("torch."):
-            _tag(h, "source", source_of(kind).encode())
-    for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
-        _tag(h, "name", name.encode())
-        _feed_tensor(h, tensor)
-
-
-def source_of(thing: Callable[..., Any] | type) -> str:
+def source_of(thing: Any) -> str:
     """Source text of a class or function, empty where there is none (built-in, typed at a prompt)."""
     try:
         return inspect.getsource(thing)
@@ -123,7 +180,14 @@ def source_of(thing: Callable[..., Any] | type) -> str:
 
 
 def _qualname(thing: Any) -> str:
-    return f"{thing.__module__}.{getattr(thing, '__qualname__', thing)}"
+    return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', None) or thing}"
+
+
+@functools.cache
+def package_code() -> str:
+    """Hash of assay's own source: what any result depends on."""
+    root = Path(__file__).parent
+    return fingerprint([(str(p.relative_to(root)), p.read_bytes()) for p in sorted(root.rglob("*.py"))])
 
 
 def file_fingerprint(path: Path) -> str:

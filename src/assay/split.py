@@ -15,7 +15,7 @@ from torch import Tensor, fx, nn
 from torch.utils import _pytree as pytree
 
 from assay.errors import AssayError
-from assay.subject import OUTPUT, Batch, _call_name, _cloned, _first_tensor, _hooks
+from assay.subject import OUTPUT, Batch, _call_name, _cloned, _first_tensor, _hooks, _path_and_call
 
 if TYPE_CHECKING:
     from assay.subject import Subject
@@ -80,10 +80,9 @@ class Split:
             self.subject._graphs = {"weights": weights}
         key = (weights, _signature(ready))
         sized = (key, _length(ready))
-        cut = self._cuts.get(key) or self._cuts.get(sized)
-        if cut is None:
-            cut = self._make(ready, key)
-            self._cuts[key if cut.batch is None else sized] = cut
+        cut = self._cuts.get(sized)
+        if cut is None:  # each batch size is checked once: code may branch on it
+            cut = self._cuts[sized] = self._make(ready, key)
         output, values = cut.prefix(ready)
         return Cut(output, Carried(cut, values))
 
@@ -105,22 +104,21 @@ class Split:
         plain = _ReplacingCut(subject, layer)
         if layer == OUTPUT and OUTPUT not in subject.layers:
             return plain
-        # With the batch size left open, else (where the network's own code fixes it) at this very size.
-        attempts = [(key, 2, 3), ((key, _length(ready)), _length(ready), _length(ready))]
+        # With the batch size left open, else (where the network's own code depends on it) at this very size.
+        size = _length(ready)
         failure: Exception | None = None
-        for graph_key, captured_at, verified_at in attempts:
+        for graph_key, captured_at in ((key, 2), ((key, size), size)):
             try:
                 if isinstance(known := subject._graphs.get(graph_key), Exception):
                     raise known
                 if known is None:
                     subject._graphs[graph_key] = _capture(subject, _rows(ready, captured_at))
                 cut = _CapturedCut(subject._graphs[graph_key], subject.layers.index(layer), subject._writes_input)
-                _verify(cut, plain, _rows(ready, verified_at))
+                _verify(cut, plain, ready)
             except Exception as e:  # capture may fail in any way; the plain cut always works
                 failure = e
                 subject._graphs.setdefault(graph_key, e)
             else:
-                cut.batch = None if graph_key == key else _length(ready)
                 return cut
         if not subject._told_uncaptured:
             subject._told_uncaptured = True
@@ -135,8 +133,6 @@ class Split:
 class _ReplacingCut:
     """The fall-back: the rest is the whole network with the layer's output replaced by a hook."""
 
-    batch: int | None = None  # the one batch size it is for, if it is not for all
-
     def __init__(self, subject: Subject, layer: str) -> None:
         self.subject, self.layer = subject, layer
 
@@ -150,14 +146,14 @@ class _ReplacingCut:
         return found[self.layer], (ready,)
 
     def rest(self, output: Tensor, carried: tuple[Any, ...]) -> Any:
-        path, _, call = self.layer.partition("#")
+        path, call = _path_and_call(self.layer)
         calls = 0
 
         def replace(path: str) -> Callable[[nn.Module, Any, Any], Any]:
             def hook(module: nn.Module, args: Any, returned: Any) -> Any:
                 nonlocal calls
                 calls += 1
-                if calls == int(call or 1):
+                if calls == call:
                     return _with_first_tensor(returned, output.clone())
                 return None
 
@@ -181,8 +177,6 @@ class _Graph(NamedTuple):
 
 class _CapturedCut:
     """Two graphs: the prefix returns the layer's output and what crosses it, the rest takes them."""
-
-    batch: int | None = None  # the one batch size it is for, if it is not for all
 
     def __init__(self, graph: _Graph, index: int, writes_input: bool) -> None:
         self._writes_input = writes_input
@@ -371,8 +365,8 @@ def _signature(ready: Any) -> Any:
 
 
 def _weight_versions(subject: Subject) -> int:
-    """Changes whenever a parameter or buffer is written to."""
-    return sum(t._version for t in [*subject.module.parameters(), *subject.module.buffers()])
+    """Changes whenever a parameter or buffer is written to or replaced."""
+    return hash(tuple((id(t), t._version) for t in [*subject.module.parameters(), *subject.module.buffers()]))
 
 
 def _with_first_tensor(structure: Any, tensor: Tensor) -> Any:

@@ -7,6 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -91,6 +92,9 @@ class Subject:
         self._order: list[str] | None = None
         self._overwritten: set[str] = set()
         self._writes_input = False
+        self._out_of_place = True
+        self._per_sample: set[str] = set()
+        self._showing = False
         self._graphs: dict[Any, Any] = {}
         self._told_uncaptured = False
 
@@ -144,17 +148,18 @@ class Subject:
         ready = self._prepare(batch)
         self._ensure_order(ready)
         wanted = self.choose(layers)
+        given = [t.untyped_storage().data_ptr() for t in _tensors(ready)]  # a layer may return its input
         while True:
             kept: dict[str, Tensor] = {}
             versions: dict[str, int] = {}
 
             def keep(layer: str, output: Tensor, kept: Any = kept, versions: Any = versions) -> None:
-                if layer in self._overwritten or output.is_inference():
+                if layer in self._overwritten or output.is_inference() or _same_memory(output, given):
                     kept[layer] = output.clone()
                 else:
                     kept[layer], versions[layer] = output, output._version
 
-            self._run(ready, wanted, keep, out_of_place=True)
+            self._run(ready, wanted, keep, out_of_place=self._out_of_place)
             changed = {layer for layer, version in versions.items() if kept[layer]._version != version}
             if not changed:
                 return {layer: kept[layer].detach() for layer in wanted}
@@ -177,6 +182,23 @@ class Subject:
         self._ensure_order(ready)
         with self._undisturbed():
             return self._forward(ready)
+
+    @contextmanager
+    def showing(self) -> Iterator[None]:
+        """Make several batches one showing: a network that draws random numbers goes on drawing between them.
+
+        Outside, every batch begins from the random state it was found in, which is restored after it.
+        """
+        with self._undisturbed():
+            self._showing = True
+            try:
+                yield
+            finally:
+                self._showing = False
+
+    def is_per_sample(self, layer: str) -> bool:
+        """Whether the first axis of a layer's output was the batch in the dry run."""
+        return layer in self._per_sample
 
     def split(self, layer: str | int | float) -> Split:
         """Cut the network after ``layer``: a prefix to run once and a rest to run again and again."""
@@ -203,7 +225,7 @@ class Subject:
 
             return hook
 
-        paths = {layer.partition("#")[0] for layer in left}
+        paths = {_path_and_call(layer)[0] for layer in left}
         with self._undisturbed(out_of_place), _hooks(self.module, paths, after):
             try:
                 output = self._forward(ready)
@@ -219,19 +241,24 @@ class Subject:
 
     def _dry_run(self, ready: Any) -> None:
         """Find the layers, whether the input is written to, and which outputs are overwritten when recording."""
-        self._order, _, self._writes_input = self._trace(ready, out_of_place=False)
-        _, self._overwritten, _ = self._trace(ready, out_of_place=True)
+        found = self._trace(ready, out_of_place=False)
+        elsewhere = self._trace(ready, out_of_place=True)
+        self._order, self._writes_input = found.order, found.writes_input
+        # A network may rely on what is written in place (it reads the tensor again): then it is left so.
+        self._out_of_place = found.same_values(elsewhere)
+        self._overwritten = (elsewhere if self._out_of_place else found).overwritten
+        self._per_sample = found.per_sample
 
-    def _trace(self, ready: Any, out_of_place: bool) -> tuple[list[str], set[str], bool]:
+    def _trace(self, ready: Any, out_of_place: bool) -> _Trace:
         calls: Counter[str] = Counter()
-        seen: list[tuple[str, Tensor, int]] = []
+        seen: list[tuple[str, Tensor, int, Tensor]] = []
 
         def after(path: str) -> Callable[[nn.Module, Any, Any], None]:
             def hook(module: nn.Module, args: Any, output: Any) -> None:
                 calls[path] += 1
                 tensor = _first_tensor(output, required=False)
                 if tensor is not None:
-                    seen.append((_call_name(path, calls[path]), tensor, _version(tensor)))
+                    seen.append((_call_name(path, calls[path]), tensor, _version(tensor), tensor.clone()))
 
             return hook
 
@@ -240,11 +267,18 @@ class Subject:
         paths = {path for path, _ in self.module.named_modules() if path}
         with self._undisturbed(out_of_place), _hooks(self.module, paths, after):
             output = _first_tensor(self._call(inputs), required=False)
-        order = [layer for layer, _, _ in seen]
-        if output is not None and not any(output is tensor for _, tensor, _ in seen):
+        order = [layer for layer, *_ in seen]
+        if output is not None and OUTPUT not in order and not any(output is tensor for _, tensor, *_ in seen):
             order.append(OUTPUT)
-        overwritten = {layer for layer, tensor, version in seen if _version(tensor) != version}
-        return order, overwritten, before != [_version(t) for t in _tensors(inputs)]
+            seen.append((OUTPUT, output, _version(output), output))
+        count = len(next(_tensors(ready)))
+        return _Trace(
+            order,
+            {layer: value for layer, _, _, value in seen},
+            {layer for layer, tensor, version, _ in seen if _version(tensor) != version},
+            {layer for layer, _, _, value in seen if value.dim() > 0 and len(value) == count},
+            before != [_version(t) for t in _tensors(inputs)],
+        )
 
     def _forward(self, ready: Any) -> Any:
         return self._call(_cloned(ready) if self._writes_input else ready)
@@ -293,7 +327,7 @@ class Subject:
         if out_of_place:
             changes += [(m, "inplace", True) for m in self.module.modules() if getattr(m, "inplace", False) is True]
         devices = [self.device] if self.device.type == "cuda" else []
-        with torch.no_grad(), torch.random.fork_rng(devices=devices):
+        with torch.no_grad(), torch.random.fork_rng(devices=devices, enabled=not self._showing):
             try:
                 for m, switch, _ in changes:
                     setattr(m, switch, False)
@@ -303,8 +337,35 @@ class Subject:
                     setattr(m, switch, found)
 
 
+@dataclass(frozen=True)
+class _Trace:
+    """What a dry run saw."""
+
+    order: list[str]
+    values: dict[str, Tensor]
+    overwritten: set[str]
+    per_sample: set[str]
+    writes_input: bool
+
+    def same_values(self, other: _Trace) -> bool:
+        return self.order == other.order and all(
+            torch.equal(torch.nan_to_num(value), torch.nan_to_num(other.values[layer]))
+            for layer, value in self.values.items()
+        )
+
+
 def _call_name(path: str, call: int) -> str:
     return path if call == 1 else f"{path}#{call}"
+
+
+def _path_and_call(layer: str) -> tuple[str, int]:
+    """The module path of a layer, and which call of it."""
+    path, mark, call = layer.rpartition("#")
+    return (path, int(call)) if mark and call.isdigit() else (layer, 1)
+
+
+def _same_memory(output: Tensor, given: list[int]) -> bool:
+    return output.untyped_storage().data_ptr() in given
 
 
 @contextmanager

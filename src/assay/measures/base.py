@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from assay.errors import AssayError, nearest
-from assay.fingerprint import fingerprint
+from assay.fingerprint import fingerprint, package_code, source_of
 from assay.subject import Subject
 
 
@@ -47,14 +47,9 @@ class Measure(ABC):
 
     @property
     def code_version(self) -> str:
-        """Hash of the source files that define this measure, from its class up to `Measure`."""
-        sources = []
-        for cls in type(self).__mro__[: type(self).__mro__.index(Measure)]:
-            try:
-                sources.append(inspect.getsource(inspect.getmodule(cls)))  # type: ignore[arg-type]
-            except (OSError, TypeError):  # defined at a prompt
-                sources.append(cls.__qualname__)
-        return fingerprint(sources)
+        """Hash of assay's source and of the files that define this measure, from its class up to `Measure`."""
+        kinds = type(self).__mro__[: type(self).__mro__.index(Measure)]
+        return fingerprint(package_code(), [source_of(inspect.getmodule(kind)) or kind for kind in kinds])
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -184,6 +184,12 @@ BAD: dict[str, tuple[Callable[[Path], dict], str]] = {
     "package that is not there": (subject(source="no.such:net"), "cannot import 'no.such'"),
     "factory that is not there": (subject(source="assay.networks:small_vg"), "did you mean 'small_vgg'"),
     "wrong arguments": (subject(args={"depth": 3}), "does not take args={'depth': 3}"),
+    "arguments of the wrong type": (
+        subject(source="assay.networks:RetinaV1", args={"size": "big"}),
+        "plan.yaml:3: subjects[0]: source='assay.networks:RetinaV1' with args={'size': 'big'} failed (TypeError",
+    ),
+    "a measure that is none": (measure(measure="math:pi"), "'math:pi' is not a measure"),
+    "a seed too large": (change(seed=10**30), "seed: is 1000000000000000000000000000000, expected a whole number"),
     "missing checkpoint": (subject(weights="none.safetensors"), "none.safetensors: no such file"),
     "corrupt safetensors": (
         with_file("w.safetensors", b"\x00" * 20, subject(weights="w.safetensors")),
@@ -232,6 +238,12 @@ def test_bad_words_on_the_command_line(tmp_path, words, sentence):
 
 
 def test_check_finds_what_run_would_find_without_measuring(tmp_path):
+    write_plan(tmp_path, shown(stop=1)(tmp_path))
+    checked = assay("check", "plan.yaml", cwd=tmp_path)
+    assert checked.returncode == 2 and "clip 'a' has 1 frames" in checked.stderr
+    write_plan(tmp_path, subject(name="vgg [/x] [bold]")(tmp_path))
+    checked = assay("check", "plan.yaml", cwd=tmp_path)
+    assert checked.returncode == 0 and "vgg [/x] [bold]" in checked.stdout
     write_plan(tmp_path, measure(layers="features.99")(tmp_path))
     checked = assay("check", "plan.yaml", cwd=tmp_path)
     assert checked.returncode == 2 and "vgg × straightness: unknown layer 'features.99'" in checked.stderr

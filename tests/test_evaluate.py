@@ -161,6 +161,48 @@ def test_two_measures_of_a_kind_get_labels_of_their_own(tmp_path):
         run.table("slo")
 
 
+def test_an_interrupted_rerun_never_shows_the_old_numbers(tmp_path, monkeypatch):
+    evaluate(subjects(2), {"m": Slow()}, tmp_path)
+
+    def second_cell(self, subject):
+        if subject.name == "mlp1":
+            raise KeyboardInterrupt
+        return pd.DataFrame({"unit": [0], "value": [2.0]})
+
+    monkeypatch.setattr(Slow, "__call__", second_cell)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(subjects(2), {"m": Slow(scale=2)}, tmp_path)
+    run = Run(str(tmp_path))
+    assert run.manifest["measures"]["m"]["settings"]["scale"] == 2 and run.manifest["status"] == "running"
+    assert run.table("m").value.tolist() == [2.0], "the cell that is done, and nothing from before"
+
+
+@pytest.mark.parametrize(
+    ("table", "error"),
+    [
+        (lambda: pd.DataFrame({"x": [1, "a", None, {}]}), "ArrowInvalid"),
+        (lambda: pd.DataFrame({"subject": [1]}), "has a column 'subject'"),
+        (lambda: pd.DataFrame(), "returned no rows"),
+        (lambda: 3, "no rows"),
+    ],
+)
+def test_a_table_that_cannot_be_kept_is_a_failed_cell(tmp_path, monkeypatch, table, error):
+    monkeypatch.setattr(Slow, "__call__", lambda self, subject: table())
+    run = evaluate(subjects(1), [Slow(), Straightness(sequences())], tmp_path)
+    assert [c.status for c in run.cells] == ["failed", "done"] and error in (run.failures[0].error or "")
+
+
+def test_a_summary_that_raises_is_a_failed_cell(tmp_path, monkeypatch):
+    monkeypatch.setattr(Slow, "summary", lambda self, table: table["nothing"])
+    assert "KeyError" in (evaluate(subjects(1), Slow(), tmp_path).failures[0].error or "")
+
+
+def test_labels_cannot_lead_out_of_the_run(tmp_path):
+    run = evaluate(subjects(1), {"../../escaped": Slow()}, tmp_path / "a" / "run")
+    assert len(run.table("../../escaped")) == 10
+    assert not list(tmp_path.glob("*.parquet")) and len(list((tmp_path / "a").iterdir())) == 1
+
+
 @pytest.mark.parametrize("damage", ["truncate", "garbage"])
 def test_a_damaged_cell_is_named_not_read(tmp_path, damage):
     evaluate(subjects(1), Slow(), tmp_path)

@@ -76,3 +76,66 @@ def test_files_by_bytes(tmp_path):
     assert file_fingerprint(tmp_path / "a") == file_fingerprint(tmp_path / "b")
     (tmp_path / "b").write_bytes(b"other")
     assert file_fingerprint(tmp_path / "a") != file_fingerprint(tmp_path / "b")
+
+
+def test_networks_by_attributes_that_their_repr_does_not_show():
+    from torch import nn
+
+    def encoder(heads, **settings):
+        torch.manual_seed(0)
+        return nn.TransformerEncoderLayer(16, heads, 16, **settings)
+
+    assert fingerprint(encoder(2)) == fingerprint(encoder(2))
+    prints = [encoder(2), encoder(4), encoder(2, norm_first=True), encoder(2, activation="gelu")]
+    assert len({fingerprint(e) for e in prints}) == 4
+
+    class Scaled(nn.Module):
+        def __init__(self, k):
+            super().__init__()
+            self.k, self.me = k, self
+
+        def forward(self, x):
+            return self.k * x
+
+    assert fingerprint(Scaled(1.0)) == fingerprint(Scaled(1.0)) != fingerprint(Scaled(2.0))
+
+
+K = 2
+
+
+def test_functions_by_code_constants_defaults_owner_and_globals(monkeypatch):
+    one, two = lambda x: x + 1, lambda x: x + 2
+    assert fingerprint(one) != fingerprint(two)
+    assert fingerprint(lambda x, s=1: x * s) != fingerprint(lambda x, s=2: x * s)
+
+    @dataclass
+    class Owner:
+        k: int
+
+        def scale(self, x):
+            return self.k * x
+
+    assert fingerprint(Owner(1).scale) == fingerprint(Owner(1).scale) != fingerprint(Owner(2).scale)
+
+    def uses_global(x):
+        return K * x
+
+    before = fingerprint(uses_global)
+    monkeypatch.setitem(uses_global.__globals__, "K", 3)
+    assert fingerprint(uses_global) != before
+
+
+def test_onnx_graphs_by_how_their_nodes_are_joined():
+    from onnx import TensorProto, helper
+
+    from assay.networks.onnx import OnnxNetwork
+
+    def network(first, second):
+        nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Sub", [first, second], ["y"])]
+        shape = helper.make_tensor_value_info
+        graph = helper.make_graph(
+            nodes, "g", [shape("x", TensorProto.FLOAT, [1])], [shape("y", TensorProto.FLOAT, [1])]
+        )
+        return OnnxNetwork(helper.make_model(graph), "net.onnx")
+
+    assert fingerprint(network("r", "x")) != fingerprint(network("x", "r"))

@@ -177,3 +177,29 @@ def test_hugging_face_networks_split():
     whole = subject(batch)
     got = split.rest(*split.prefix(batch))
     torch.testing.assert_close(got["last_hidden_state"], whole["last_hidden_state"], **TOLERANCE)
+
+
+def test_a_network_that_branches_on_the_batch_size_is_right_at_every_size():
+    class Branches(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(3, 3), nn.Linear(3, 3)
+
+        def forward(self, x):
+            h = self.a(x)
+            return self.b(h * 2 if len(x) >= 8 else h)
+
+    net = Branches()
+    split = Subject(net).split("a")
+    for n in (2, 20, 5, 9):
+        x = torch.rand(n, 3)
+        torch.testing.assert_close(split.rest(*split.prefix(x)), net(x), **TOLERANCE)
+
+
+def test_weights_that_are_replaced_are_captured_anew():
+    net = zoo.build("mlp")
+    split = Subject(net).split("2")
+    x = zoo.images()
+    split.prefix(x)
+    net.load_state_dict(zoo.build("mlp", seed=3).state_dict(), assign=True)
+    torch.testing.assert_close(split.rest(*split.prefix(x)), net.eval()(x), **TOLERANCE)

@@ -237,3 +237,76 @@ def test_a_subject_survives_pickling():
 def test_only_modules_are_subjects():
     with pytest.raises(AssayError, match=r"not a torch\.nn\.Module"):
         Subject(lambda x: x)  # type: ignore[arg-type]
+
+
+class RereadsWhatItOverwrote(nn.Module):
+    """fc(relu(x)) + x, where the in-place ReLU has already changed x."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.relu, self.fc = nn.Linear(3, 3), nn.ReLU(inplace=True), nn.Linear(3, 3)
+
+    def forward(self, x):
+        x = self.stem(x)
+        return self.fc(self.relu(x)) + x
+
+
+class DropsWhatReluReturns(RereadsWhatItOverwrote):
+    def forward(self, x):
+        x = self.stem(x)
+        self.relu(x)
+        return self.fc(x)
+
+
+@pytest.mark.parametrize("kind", [RereadsWhatItOverwrote, DropsWhatReluReturns])
+def test_networks_that_rely_on_writing_in_place_are_recorded_as_they_run(kind):
+    torch.manual_seed(0)
+    net = kind()
+    x = torch.randn(4, 3)
+    subject = Subject(net)
+    recorded = subject.record(x, ["stem", "relu", "fc", "output"])
+    assert torch.equal(recorded["output"], net(x))
+    assert torch.equal(recorded["stem"], net.stem(x)) and (recorded["stem"] < 0).any()
+    split = subject.split("relu")
+    torch.testing.assert_close(split.rest(*split.prefix(x)), net(x), rtol=0, atol=1e-5)
+
+
+def test_what_is_recorded_does_not_share_memory_with_the_batch():
+    x = torch.ones(2, 3)
+    recorded = Subject(nn.Sequential(nn.Identity(), nn.Linear(3, 1))).record(x)
+    x.zero_()
+    assert torch.equal(recorded["0"], torch.ones(2, 3))
+
+
+def test_modules_may_be_called_output_or_have_a_hash_in_their_name():
+    class Odd(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.output = nn.Linear(3, 3)
+            self.add_module("a#b", nn.ReLU())
+
+        def forward(self, x):
+            return self.get_submodule("a#b")(self.output(x)) * 2
+
+    net = Odd()
+    x = torch.randn(4, 3)
+    subject = Subject(net)
+    assert list(subject.record(x)) == ["output", "a#b"]
+    assert torch.equal(subject.record(x, "output")["output"], net.output(x))
+    split = subject.split("a#b")
+    torch.testing.assert_close(split.rest(*split.prefix(x)), net(x), rtol=0, atol=1e-5)
+
+
+class Noisy(nn.Module):
+    def forward(self, x):
+        return x + torch.randn_like(x)
+
+
+def test_batches_of_one_showing_draw_on_and_leave_the_random_state_as_found():
+    subject = Subject(nn.Sequential(Noisy()))
+    x = torch.zeros(1, 5)
+    assert torch.equal(subject.record(x)["0"], subject.record(x)["0"])
+    state = torch.get_rng_state()
+    with subject.showing():
+        assert not torch.equal(subject.record(x)["0"], subject.record(x)["0"])
+    assert torch.equal(torch.get_rng_state(), state)

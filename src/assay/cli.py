@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.logging import RichHandler
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -96,7 +97,7 @@ def report(run: Annotated[str, typer.Argument(help="A run folder.")], as_json: A
     from assay.store.run import Run
 
     path = write_report(Run(run))
-    _print_json({"report": path}) if as_json else out.print(path)
+    _print_json({"report": path}) if as_json else out.print(path, markup=False)
 
 
 @app.command()
@@ -139,7 +140,7 @@ def list_known(
             layers = subject.layers
         except RuntimeError as error:
             raise AssayError(f"{source} cannot see an input of shape {shape} ({str(error).splitlines()[0]})") from error
-        _print_json({"layers": layers}) if as_json else out.print("\n".join(layers))
+        _print_json({"layers": layers}) if as_json else out.print("\n".join(layers), markup=False)
         return
     from assay import networks
     from assay.measures import Measure
@@ -195,11 +196,11 @@ def _print_json(value: Any) -> None:
 
 
 def _print_table(title: str, rows: list[dict[str, Any]]) -> None:
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
     for column in rows[0] if rows else ():
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(f"{v:.6g}" if isinstance(v, float) else str(v) for v in row.values()))
+        table.add_row(*(f"{v:.6g}" if isinstance(v, float) else escape(str(v)) for v in row.values()))
     out.print(table)
 
 

@@ -8,12 +8,14 @@ from pandas.api.types import is_float_dtype
 from assay.errors import AssayError
 from assay.store.run import Run
 
+COLUMNS = ["measure", "column", "rows", "rows_in_one_only", "largest_difference", "differs", "where"]
+
 
 def compare(a: Run, b: Run, tolerance: float = 0.0) -> pd.DataFrame:
     """One row per measure and floating-point column: rows matched, rows in one run only, largest difference.
 
     Rows are matched by all their other columns. ``differs`` is whether any difference exceeds the tolerance
-    or any row is without its match.
+    or any row or measure is without its match.
     """
     shared = [m for m in a.measures if m in b.measures]
     if not shared:
@@ -28,6 +30,9 @@ def compare(a: Run, b: Run, tolerance: float = 0.0) -> pd.DataFrame:
         joined = left.merge(right, on=keys, how="outer", suffixes=("_a", "_b"), indicator="found")
         both = joined[joined["found"] == "both"]
         alone = len(joined) - len(both)
+        if not values:
+            entry = {"column": "", "rows": len(both), "rows_in_one_only": alone, "largest_difference": 0.0}
+            rows.append({"measure": measure, **entry, "differs": bool(alone), "where": ""})
         for column in values:
             x, y = both[f"{column}_a"], both[f"{column}_b"]
             gap = (x - y).abs().where(~(x.isna() & y.isna()), 0.0)
@@ -44,4 +49,10 @@ def compare(a: Run, b: Run, tolerance: float = 0.0) -> pd.DataFrame:
                     "where": "" if worst is None else ", ".join(f"{worst[k]}" for k in keys[:4]),
                 }
             )
-    return pd.DataFrame(rows)
+    for run, other in ((a, b), (b, a)):
+        for measure in run.measures:
+            if measure not in other.measures:
+                lone = {"rows": 0, "rows_in_one_only": len(run.table(measure)), "largest_difference": float("nan")}
+                where = f"only in {run.path}"
+                rows.append({"measure": measure, "column": "", **lone, "differs": True, "where": where})
+    return pd.DataFrame(rows, columns=COLUMNS)

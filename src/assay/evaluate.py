@@ -12,17 +12,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import torch
 
 from assay.errors import AssayError
 from assay.fingerprint import fingerprint
 from assay.measures.base import Measure
 from assay.progress import report
-from assay.store.cells import FOLDER, CellInfo, CellKey, read_cell, write_cell
+from assay.store.cells import FOLDER, CellInfo, CellKey, CellTables, write_cell
 from assay.store.files import Folder
 from assay.store.manifest import environment, now
-from assay.store.run import MANIFEST, Run, write_tables
+from assay.store.run import MANIFEST, Run
 from assay.subject import Subject
 
 log = logging.getLogger(__name__)
@@ -82,6 +81,8 @@ def evaluate(
             raise AssayError(f"no {what} to evaluate")
         if twice := [n for n in names if names.count(n) > 1]:
             raise AssayError(f"two {what} are called {twice[0]!r}: name them apart")
+    if not 0 <= seed < 2**63:
+        raise AssayError(f"seed={seed} must be a whole number from 0 to 2⁶³ − 1")
     folder = Folder(str(run))
     weights = {subject.name: subject.fingerprint for subject in people}  # hashed once, not once per measure
     cells = {
@@ -114,8 +115,10 @@ def evaluate(
         report("cells", done, len(cells))
         if info.status == "failed":
             log.warning("%s × %s failed: %s", info.subject, info.measure, info.error)
-    records = _write_results(folder, cells, questions)
-    failed = sum(r["status"] == "failed" for r in records)
+    finished = Run(folder)
+    finished.write_tables()
+    records = [{k: v for k, v in dataclasses.asdict(c).items() if k != "traceback"} for c in finished.cells]
+    failed = len(finished.failures)
     manifest |= {"status": f"{failed} failed" if failed else "complete", "ended": now(), "records": records}
     folder.write(MANIFEST, _json(manifest))
     return Run(folder)
@@ -130,22 +133,20 @@ def cell_fingerprint(subject: Subject | str, measure: Measure, seed: int) -> str
 def run_cell(folder: Folder, key: CellKey, subject: Subject, measure: Measure, seed: int) -> CellInfo:
     """Do one cell and write it; an exception of the measure becomes a failed cell."""
     started, begin = now(), time.perf_counter()
-    table, error, trace = None, None, None
+    found, error, trace = None, None, None
     with _peak_memory(subject.device) as peak, _seeded(seed, subject.device):
         try:
             table = measure(subject)
-            if not isinstance(table, pd.DataFrame) or table.empty:
-                raise AssayError(f"measure {key.measure!r} returned no rows")
+            found = CellTables.of(table, measure.summary(table))
         except Exception as e:
-            table = None
             error = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
             error = error if isinstance(e, AssayError) else f"{type(e).__name__}: {error}"
             trace = traceback.format_exc()
     info = CellInfo(
-        key.subject, key.measure, key.fingerprint, "failed" if table is None else "done", started,
+        key.subject, key.measure, key.fingerprint, "failed" if found is None else "done", started,
         round(time.perf_counter() - begin, 3), peak["host"], peak["gpu"], error, trace,
     )  # fmt: skip
-    write_cell(folder, key, info, table)
+    write_cell(folder, key, info, found)
     return info
 
 
@@ -189,26 +190,6 @@ def _on_ray(
             info = CellInfo(key.subject, key.measure, key.fingerprint, "failed", now(), 0.0, 0, 0, reason, str(error))
             write_cell(folder, key, info, None)
             yield info
-
-
-def _write_results(
-    folder: Folder, cells: Mapping[CellKey, Any], questions: Mapping[str, Measure]
-) -> list[dict[str, Any]]:
-    """Join the cells into one table and one summary per measure; return how each cell went."""
-    records = []
-    tables: dict[str, list[tuple[str, pd.DataFrame]]] = {label: [] for label in questions}
-    for key in cells:
-        info, table = read_cell(folder, key.done if folder.exists(key.done) else key.failed)
-        record = dataclasses.asdict(info)
-        record.pop("traceback")
-        records.append(record)
-        if table is not None:
-            tables[key.measure].append((key.subject, table))
-    for label, found in tables.items():
-        write_tables(folder, "tables", label, found)
-        summaries = [(subject, questions[label].summary(table)) for subject, table in found]
-        write_tables(folder, "summaries", label, summaries)
-    return records
 
 
 def _labelled(measures: Measure | Iterable[Measure] | Mapping[str, Measure]) -> dict[str, Measure]:

@@ -50,6 +50,7 @@ def fingerprint(*parts: Any) -> str:
 class _Hasher:
     def __init__(self) -> None:
         self.digest = hashlib.sha256()
+        self.lenient = 0
         self.seen: dict[int, Any] = {}  # functions, modules and objects under way or done: cycles end here
 
     def tag(self, kind: str, payload: bytes = b"") -> None:
@@ -110,6 +111,11 @@ class _Hasher:
             self.feed_function(value)
         elif inspect.isroutine(value) or isinstance(value, types.ModuleType):
             self.tag("name", _qualname(value).encode())
+        elif self.lenient:
+            try:
+                self.tag("pickle", pickle.dumps(value))
+            except Exception:  # what cannot be pickled either (a handle, a lock) has only its type
+                self.tag("type", _qualname(type(value)).encode())
         else:
             raise AssayError(
                 f"cannot fingerprint {value!r} ({_qualname(type(value))}): make it a dataclass, or give it a "
@@ -134,16 +140,10 @@ class _Hasher:
             self.feed_tensor(tensor)
 
     def feed_attribute(self, value: Any) -> None:
-        """An attribute of a network may be anything; what has no content of its own is hashed by its pickle."""
-        try:
-            _Hasher().feed(value)  # a trial, so that a failure leaves nothing half-fed
-        except (AssayError, RecursionError):
-            try:
-                self.tag("pickle", pickle.dumps(value))
-            except Exception:  # what cannot be pickled either (a generator, a handle) has only its type
-                self.tag("type", _qualname(type(value)).encode())
-        else:
-            self.feed(value)
+        """An attribute of a network, or a global of a function, may be anything: here nothing is refused."""
+        self.lenient += 1
+        self.feed(value)
+        self.lenient -= 1
 
     def feed_class(self, kind: type) -> None:
         self.tag("class", _qualname(kind).encode())

@@ -30,6 +30,7 @@ class Plan:
         seed: State of the random numbers at the start of every cell.
         resources: What a cell needs on a Ray cluster.
         text: The plan as written.
+        places: File, line and key of each subject, for errors.
     """
 
     subjects: tuple[SubjectSource, ...]
@@ -38,10 +39,18 @@ class Plan:
     seed: int = 0
     resources: Resources = field(default_factory=Resources)
     text: dict[str, Any] = field(default_factory=dict)
+    places: tuple[str, ...] = ()
 
     def load_subjects(self) -> list[Subject]:
-        """Make all networks; two of one name are told apart by a number."""
-        return [source.load() for source in self.subjects]
+        """Make all networks."""
+        made = []
+        for i, source in enumerate(self.subjects):
+            try:
+                made.append(source.load())
+            except AssayError as error:
+                where = self.places[i] if i < len(self.places) else f"subjects[{i}]"
+                raise AssayError(f"{where}: {error}") from error
+        return made
 
     def execute(self, ray: bool | str = False) -> Run:
         """Do what is missing."""
@@ -83,8 +92,11 @@ def load_plan(path: str | Path) -> Plan:
     if "://" not in run and not Path(run).is_absolute():
         run = str(Path(path).parent / run)
     seed = convert(root["seed"], int, {}) if "seed" in root.value else 0
+    if not 0 <= seed < 2**63:
+        root["seed"].fail(f"is {seed}, expected a whole number from 0 to 2⁶³ − 1")
     resources = build(Resources, root["resources"]) if "resources" in root.value else Resources()
-    return Plan(subjects, measures, run, seed, resources, root.value)
+    places = tuple(node.where for node in root["subjects"].elements())
+    return Plan(subjects, measures, run, seed, resources, root.value, places)
 
 
 def _subject(node: Node) -> SubjectSource:
@@ -103,11 +115,11 @@ def _measure(node: Node) -> tuple[str, Measure]:
         kind = import_named(name, f"measure {name!r}") if ":" in name else Measure.named(name)
     except AssayError as error:
         raise AssayError(f"{entries['measure'].where}: {error}") from error
+    if not (isinstance(kind, type) and issubclass(kind, Measure)):
+        entries["measure"].fail(f"{name!r} is not a measure, that is a subclass of assay.Measure")
     label = convert(entries["name"], str, {}) if "name" in entries else kind.name or kind.__name__
     settings = {k: v for k, v in node.value.items() if k not in ("measure", "name")}
     measure = build(kind, replace(node, value=settings), {Sequences: load_sequences_node})
-    if not isinstance(measure, Measure):
-        node.fail(f"{name!r} is not a measure")
     return label, measure
 
 

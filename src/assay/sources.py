@@ -67,7 +67,9 @@ class SubjectSource:
         except (RuntimeError, AssertionError) as error:
             raise AssayError(f"device={self.device!r} cannot be used ({str(error).splitlines()[0]})") from error
         preprocess: Any = None if self.preprocess is None else transform_named(self.preprocess)
-        module = self._module()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            module = self._module()
         if self.weights is not None:
             load_weights(module, self.weights)
         return Subject(
@@ -102,9 +104,13 @@ class SubjectSource:
             inspect.signature(factory).bind(**self.args)
         except TypeError as error:
             raise AssayError(f"source={self.source!r} does not take args={self.args!r} ({error})") from error
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
+        try:
             module = factory(**self.args)
+        except AssayError:
+            raise
+        except Exception as error:  # the factory is the user's: whatever it raises is about what it was given
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            raise AssayError(f"source={self.source!r} with args={self.args!r} failed ({reason})") from error
         if not isinstance(module, nn.Module):
             raise AssayError(f"source={self.source!r} made a {type(module).__name__}, not a torch.nn.Module")
         return module
@@ -117,8 +123,9 @@ def import_named(name: str, what: str, kinds: str = "'package.module:object'") -
         raise AssayError(f"{what}: give {kinds}")
     try:
         module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise AssayError(f"{what}: cannot import {module_name!r} ({error})") from error
+    except Exception as error:  # importing runs the module, which may raise anything
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise AssayError(f"{what}: cannot import {module_name!r} ({reason})") from error
     try:
         return getattr(module, attribute)
     except AttributeError:

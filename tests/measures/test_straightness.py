@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import tracemalloc
-
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from torch import nn
@@ -213,35 +211,81 @@ def test_short_clips_and_frames_the_network_cannot_see_are_errors():
         Straightness(sequences(), batch_size=0)
 
 
-@settings(deadline=None)
-@given(st.just(0))
-def test_memory_does_not_grow_with_the_number_of_frames(_):
-    from dataclasses import dataclass
+def test_a_noisy_layer_curves_a_still_world_to_120_whatever_the_batch_size():
+    class Noisy(nn.Module):
+        def forward(self, x):
+            return x + 10 * torch.randn_like(x)
 
+    line = np.arange(30)[:, None, None, None] * np.ones((1, 1, 40, 40)) / 30
+    for batch_size in (1, 2, 8, 32):
+        torch.manual_seed(0)
+        table = Straightness(Sequences.of(line=line), batch_size=batch_size)(Subject(nn.Sequential(Noisy())))
+        # 28 angles of 1,600 units: SD 1.4° each, 0.3° for their mean.
+        assert table.curvature_deg[1] == pytest.approx(120, abs=2), batch_size
+
+
+def test_layers_without_one_entry_per_frame_get_a_status_and_the_others_go_on():
+    class Odd(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.tokens_first, self.patches, self.total = (nn.Identity() for _ in range(4))
+
+        def forward(self, x):
+            x = self.first(x)
+            self.tokens_first(x.flatten(2).permute(2, 0, 1))
+            self.patches(x.reshape(-1, 3, 8, 8))
+            self.total(x.sum())
+            return x
+
+    for batch_size in (7, 256):
+        table = Straightness(sequences(), batch_size=batch_size)(Subject(Odd()))
+        status = table.groupby("layer").status.unique().map(list).to_dict()
+        odd = {name: ["not per frame"] for name in ("tokens_first", "patches", "total")}
+        assert status == {"pixels": ["ok"], "first": ["ok"], **odd}
+
+
+def test_a_layer_called_pixels_is_refused():
+    class Wrapped(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.pixels = nn.Identity()
+
+        def forward(self, x):
+            return self.pixels(x)
+
+    with pytest.raises(AssayError, match="is called 'pixels', as is the input"):
+        Straightness(sequences())(Subject(Wrapped()))
+
+
+def test_complex_trajectories_turn_in_both_parts():
+    x = torch.randn(6, 4, dtype=torch.complex128, generator=torch.Generator().manual_seed(0))
+    assert curvature(x) == pytest.approx(curvature(torch.view_as_real(x).flatten(1)))
+
+
+def test_memory_does_not_grow_with_the_number_of_frames():
+    from assay.evaluate import _peak_memory
     from assay.stimuli import Clip
 
-    @dataclass(frozen=True)
     class Endless(Clip):
-        name: str
-        length: int
+        def __init__(self, length):
+            self.name, self.length = "noise", length
 
         def frames(self):
             rng = np.random.default_rng(0)
             for _ in range(self.length):
-                yield rng.random((1, 64, 64)).astype(np.float32)
+                yield rng.random((1, 256, 256), dtype=np.float32)
 
         @property
         def fingerprint(self):
-            return f"{self.name}{self.length}"
+            return str(self.length)
 
     def peak(length):
-        measure = Straightness(Sequences((Endless("noise", length),)), batch_size=8)
-        tracemalloc.start()
-        measure(Subject(nn.Flatten()))
-        _, top = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        return top
+        net = nn.Sequential(nn.Flatten(), nn.ReLU(), nn.Tanh())
+        with _peak_memory(torch.device("cpu")) as found:
+            Straightness(Sequences((Endless(length),)), batch_size=8)(Subject(net))
+        return found["host"]
 
-    peak(40)
-    # 20 times the frames: a kept trajectory would add 12 MB; sums of 4 numbers a frame add under 0.2 MB.
-    assert peak(800) - peak(40) < 1_000_000
+    if peak(40) == 0:
+        pytest.skip("this system does not tell its peak memory")
+    # 760 frames more, kept in 3 layers and the pixels, would be 800 MB; sums of 4 numbers a frame are nothing.
+    assert peak(800) - peak(40) < 60e6

@@ -19,13 +19,15 @@ def write_frames(folder, n=4, size=(12, 8), mode="L", seed=0):
     return frames
 
 
-def write_video(path, n=10, size=32, fps=10, options=None):
+def write_video(path, n=10, size=32, fps=10, options=None, noise=False):
     with av.open(str(path), "w", options=options or {}) as container:
         stream = container.add_stream("mpeg4", rate=fps)
         stream.width = stream.height = size
         stream.pix_fmt = "yuv420p"
         for t in range(n):
             frame = np.full((size, size, 3), 20 * t % 250, dtype=np.uint8)
+            if noise:
+                frame = np.random.default_rng(t).integers(0, 256, frame.shape, dtype=np.uint8)
             for packet in stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")):
                 container.mux(packet)
         for packet in stream.encode():
@@ -109,6 +111,28 @@ def test_a_video_cut_short_behind_its_index_is_an_error(tmp_path):
     (tmp_path / "clip.mp4").write_bytes(data[: len(data) - 400])
     with pytest.raises(AssayError, match=r"clip\.mp4"):
         all_frames(load_sequences(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["a.mkv", "a.mp4"])
+def test_damage_inside_a_video_is_an_error(tmp_path, name):
+    write_video(tmp_path / name, n=60, size=64, noise=True)
+    data = bytearray((tmp_path / name).read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 400] = bytes(400)
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(AssayError, match="a.m"):
+        all_frames(load_sequences(tmp_path))
+    (tmp_path / name).write_bytes(data[:middle])
+    with pytest.raises(AssayError, match="a.m"):
+        all_frames(load_sequences(tmp_path))
+
+
+def test_frames_play_in_the_order_of_their_numbers(tmp_path):
+    (tmp_path / "clip").mkdir()
+    for t in range(1, 13):
+        Image.new("L", (2, 2), t).save(tmp_path / "clip" / f"frame{t}.png")
+    (clip,) = load_sequences(tmp_path)
+    assert [round(f[0, 0, 0] * 255) for f in clip.frames()] == list(range(1, 13))
 
 
 def test_batches_cross_clips_and_end_where_the_shape_changes():

@@ -50,9 +50,9 @@ def test_sweeping_removes_what_dead_processes_left(tmp_path):
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     for pid in (dead.pid, os.getpid()):
-        (tmp_path / f".tmp-{host}-{pid}-abc").write_bytes(b"half")
+        (tmp_path / f".tmp-{host}@{pid}@abc").write_bytes(b"half")
     Folder(str(tmp_path)).sweep("")
-    assert [p.name for p in tmp_path.iterdir()] == [f".tmp-{host}-{os.getpid()}-abc"]
+    assert [p.name for p in tmp_path.iterdir()] == [f".tmp-{host}@{os.getpid()}@abc"]
 
 
 def test_places_that_cannot_be_written_are_named(tmp_path):

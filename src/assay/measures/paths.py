@@ -18,7 +18,7 @@ from assay.subject import Subject, Visitor
 PIXELS = "pixels"
 
 
-def follow(subject: Subject, batches: Iterable[Tensor], layers: Layers = ALL) -> dict[str, np.ndarray[Any, Any]]:
+def follow(subject: Subject, batches: Iterable[Tensor], layers: Layers = ALL) -> dict[str, np.ndarray[Any, Any] | None]:
     """Show a stream of frames and follow the path of every layer, and of the frames themselves (``pixels``).
 
     Args:
@@ -28,27 +28,38 @@ def follow(subject: Subject, batches: Iterable[Tensor], layers: Layers = ALL) ->
 
     Returns:
         By layer, for T frames, the T−2 turning angles in degrees. NaN where the angle is undefined (a step
-        without length, or frames of different shapes); infinity where the layer was not finite.
+        without length, or frames of different shapes); infinity where the layer was not finite; None for a
+        layer whose first axis is not the frames (tokens first, patches folded into the batch).
     """
     tracks = {PIXELS: _Track()}
+    not_per_frame: set[str] = set()
     shape = None
     shown = 0
-    for frames in batches:
-        if frames.shape[1:] != shape:  # other frames, other spaces: no angle spans the change
-            shape = frames.shape[1:]
-            for track in tracks.values():
-                track.restart()
-        seen = _Seen()
+    with subject.showing():
+        for frames in batches:
+            if frames.shape[1:] != shape:  # other frames, other spaces: no angle spans the change
+                shape = frames.shape[1:]
+                for track in tracks.values():
+                    track.restart()
+            seen = _Seen()
+            count = len(frames)
 
-        def visit(layer: str, output: Tensor, at: int = shown, seen: _Seen = seen) -> None:
-            tracks.setdefault(layer, _Track()).extend(output, at, seen)
+            def visit(layer: str, output: Tensor, at: int = shown, seen: _Seen = seen, count: int = count) -> None:
+                if layer == PIXELS:
+                    raise AssayError(f"a layer of {subject.name!r} is called {PIXELS!r}, as is the input: rename it")
+                track = tracks.setdefault(layer, _Track())
+                if subject.is_per_sample(layer) and len(output) == count and layer not in not_per_frame:
+                    track.extend(output, at, seen)
+                else:
+                    not_per_frame.add(layer)
 
-        frames = frames.to(subject.device)
-        visit(PIXELS, frames)
-        show(subject, frames, visit, layers)
-        shown += len(frames)
-        report(f"{subject.name}: frames", shown)
-    return _collect(tracks, shown)
+            frames = frames.to(subject.device)
+            tracks[PIXELS].extend(frames, shown, seen)
+            show(subject, frames, visit, layers)
+            shown += count
+            report(f"{subject.name}: frames", shown)
+    angles = _collect(tracks, shown)
+    return {layer: None if layer in not_per_frame else path for layer, path in angles.items()}
 
 
 def show(subject: Subject, frames: Tensor, visit: Visitor, layers: Layers) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,6 +43,8 @@ def turning_angles(trajectory: Tensor | np.ndarray[Any, Any]) -> Tensor:
         raise AssayError(f"a trajectory is time × dimensions, not {tuple(x.shape)}")
     if len(x) < 3:
         raise AssayError(f"curvature needs at least 3 points, the trajectory has {len(x)}")
+    if x.is_complex():
+        x = torch.view_as_real(x)
     steps = x.flatten(1).double().diff(dim=0)
     units = steps / steps.norm(dim=1, keepdim=True)
     difference, total = (units[1:] - units[:-1]).norm(dim=1), (units[1:] + units[:-1]).norm(dim=1)
@@ -89,7 +92,8 @@ class Straightness(Measure):
     ``curvature_deg`` is the mean of ``n`` turning angles, ``change_deg`` its difference from the pixels
     (negative: the layer straightens), ``undefined`` the number of angles left out because two consecutive
     frames were identical, there or in the layer's space. ``status`` is ``ok``, ``undefined`` (no angle is
-    defined) or ``not finite`` (the layer returned NaN or infinity).
+    defined), ``not finite`` (the layer returned NaN or infinity) or ``not per frame`` (its output does not have
+    one entry per frame).
 
     Args:
         sequences: What to show.
@@ -109,7 +113,9 @@ class Straightness(Measure):
             raise AssayError(f"batch_size={self.batch_size} must be at least 1")
 
     def check(self, subject: Subject) -> None:
-        """One frame through the network; the layers must exist."""
+        """Every clip has three frames, the network sees one, and the layers exist."""
+        for clip in self.sequences:
+            _require_three(clip.name, sum(1 for _ in islice(clip.checked_frames(), 3)))
         frames, _ = next(iter(self.sequences.batches(1)))
         show(subject, torch.from_numpy(frames), lambda layer, output: None, self.layers)
 
@@ -126,17 +132,18 @@ class Straightness(Measure):
         angles = follow(subject, batches(), self.layers)
         return self._table(np.concatenate(owners), angles)
 
-    def _table(self, owner: np.ndarray[Any, Any], paths: dict[str, np.ndarray[Any, Any]]) -> pd.DataFrame:
+    def _table(self, owner: np.ndarray[Any, Any], paths: dict[str, np.ndarray[Any, Any] | None]) -> pd.DataFrame:
         clips = self.sequences.clips
         for i, clip in enumerate(clips):
-            if (frames := int((owner == i).sum())) < 3:
-                raise AssayError(f"clip {clip.name!r} has {frames} frames: curvature needs at least 3")
+            _require_three(clip.name, int((owner == i).sum()))
         within = (owner[2:] == owner[:-2]) if len(owner) > 2 else np.zeros(0, bool)
-        still = np.isnan(paths[PIXELS])
+        pixels = paths[PIXELS]
+        assert pixels is not None
         rows = []
         reference: dict[int, float] = {}
-        for order, (layer, angles) in enumerate(paths.items()):
-            undefined = still | np.isnan(angles)
+        for order, (layer, path) in enumerate(paths.items()):
+            angles = np.full(len(pixels), np.nan) if path is None else path
+            undefined = np.isnan(pixels) | np.isnan(angles)
             for i, clip in enumerate(clips):
                 mine = within & (owner[2:] == i)
                 kept = mine & ~undefined
@@ -144,6 +151,7 @@ class Straightness(Measure):
                 value = float(angles[kept].mean()) if finite and kept.any() else float("nan")
                 if layer == PIXELS:
                     reference[i] = value
+                status = "ok" if kept.any() else "undefined"
                 rows.append(
                     {
                         "layer": layer,
@@ -154,7 +162,7 @@ class Straightness(Measure):
                         "change_deg": value - reference[i],
                         "n": int(kept.sum()),
                         "undefined": int((mine & undefined).sum()),
-                        "status": "not finite" if not finite else "ok" if kept.any() else "undefined",
+                        "status": "not per frame" if path is None else status if finite else "not finite",
                     }
                 )
         return pd.DataFrame(rows)
@@ -180,6 +188,11 @@ class Straightness(Measure):
                 }
             )
         return pd.DataFrame(rows)
+
+
+def _require_three(name: str, frames: int) -> None:
+    if frames < 3:
+        raise AssayError(f"clip {name!r} has {frames} frames: curvature needs at least 3")
 
 
 def _mean_interval(values: np.ndarray[Any, Any]) -> tuple[float, float, float, float]:

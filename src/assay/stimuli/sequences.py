@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -49,7 +50,7 @@ class Clip(ABC):
 
 @dataclass(frozen=True)
 class FrameFolder(Clip):
-    """A folder of pictures, one per frame, in the order of their names."""
+    """A folder of pictures, one per frame, in the order of their names (2 before 10)."""
 
     name: str
     paths: tuple[Path, ...]
@@ -80,7 +81,11 @@ class Video(Clip):
     step: int = 1
 
     def frames(self) -> Iterator[Array]:
-        """Decode; damage anywhere in the file is an error, not a shorter clip."""
+        """Decode one frame at a time.
+
+        Damage the decoder or the container can see is an error, not a shorter clip: a broken packet, or frames
+        that end before the duration the file states. (An avi states none, and may be cut between two frames.)
+        """
         import av
 
         t = -1
@@ -89,23 +94,43 @@ class Video(Clip):
                 if not container.streams.video:
                     raise AssayError(f"{self.path} has no video stream")
                 stream = container.streams.video[0]
-                # An mp4 counts its frames (an avi only pretends to), so a file cut short shows.
-                promised = stream.frames if "mp4" in container.format.name else 0
+                stream.codec_context.options = {"err_detect": "explode"}
+                shown = 0.0
                 for t, frame in enumerate(container.decode(stream)):
+                    if frame.is_corrupt:
+                        raise AssayError(f"{self.path} is damaged at frame {t}")
                     if self.stop is not None and t >= self.stop:
                         return
+                    shown = _seconds_shown(frame, stream)
                     if t >= self.start and (t - self.start) % self.step == 0:
                         yield picture_to_array(frame.to_image(), self.size, self.color)  # type: ignore[no-untyped-call]
+                length = _length_s(container, stream)
+                slack = 1.5 / float(stream.average_rate or 10)
+                if length is not None and shown + slack < length:
+                    raise AssayError(f"{self.path} is damaged: its frames end at {shown:.2f} of {length:.2f} s")
         except (av.error.FFmpegError, EOFError) as error:
             raise AssayError(f"{self.path} cannot be decoded past frame {t} ({error})") from error
-        if t < 0 or t + 1 < promised:
-            raise AssayError(f"{self.path} is damaged: {t + 1} of its {promised or 'frames'} frames can be decoded")
+        if t < 0:
+            raise AssayError(f"{self.path} holds no decodable frame")
 
     @property
     def fingerprint(self) -> str:
         """Hash of the file's bytes and how it is read."""
         window = (self.start, self.stop, self.step)
         return fingerprint(file_fingerprint(self.path), self.size, self.color, window)
+
+
+def _seconds_shown(frame: Any, stream: Any) -> float:
+    """When a frame ends, counted from the first; infinity where the file does not say."""
+    if frame.pts is None:
+        return float("inf")
+    return float((frame.pts + (frame.duration or 0) - (stream.start_time or 0)) * stream.time_base)
+
+
+def _length_s(container: Any, stream: Any) -> float | None:
+    if stream.duration is not None:
+        return float(stream.duration * stream.time_base)
+    return None if container.duration is None else float(container.duration / 1e6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,9 +339,7 @@ def load_sequences(
     else:
         for place in [folder, *sorted(folder.iterdir())]:
             if place.is_dir():
-                frames = sorted(p for p in place.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file())[
-                    start:stop:step
-                ]
+                frames = sorted(_pictures(place), key=_natural)[start:stop:step]
                 if frames:
                     clips.append(FrameFolder(place.name, tuple(frames), size, color))
             elif place.suffix.lower() in VIDEO_SUFFIXES:
@@ -331,6 +354,15 @@ def load_sequences(
                 raise AssayError(f"no clip {name!r} in {folder}{nearest(name, known)}")
         clips = [known[name] for name in wanted]
     return Sequences(tuple(clips), str(folder))
+
+
+def _pictures(folder: Path) -> Iterator[Path]:
+    return (p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file())
+
+
+def _natural(path: Path) -> list[tuple[int, int, str]]:
+    """A sort key that counts: frame 2 before frame 10, padded or not."""
+    return [(1, int(w), "") if w.isdigit() else (0, 0, w) for w in re.split(r"(\d+)", path.name) if w]
 
 
 def _listed(suffixes: Iterable[str]) -> str:

@@ -15,8 +15,13 @@ import pyarrow.parquet as pq
 from assay.errors import AssayError
 from assay.store.files import Folder
 
-_KEY = b"assay"
+_INFO, _SUMMARY = b"assay.info", b"assay.summary"
 FOLDER = "cells"
+
+
+def file_name(name: str) -> str:
+    """A name as part of a file name: nothing that could lead elsewhere."""
+    return re.sub(r"[^\w.+-]+", "_", name)[:60].lstrip(".") or "_"
 
 
 @dataclass(frozen=True)
@@ -30,8 +35,7 @@ class CellKey:
     @property
     def stem(self) -> str:
         """File name without suffix."""
-        parts = (re.sub(r"[^\w.+-]+", "_", part)[:60] for part in (self.subject, self.measure))
-        return f"{FOLDER}/{'--'.join(parts)}--{self.fingerprint[:16]}"
+        return f"{FOLDER}/{file_name(self.subject)}--{file_name(self.measure)}--{self.fingerprint[:16]}"
 
     @property
     def done(self) -> str:
@@ -60,30 +64,54 @@ class CellInfo:
     traceback: str | None = None
 
 
-def write_cell(folder: Folder, key: CellKey, info: CellInfo, table: pd.DataFrame | None) -> None:
-    """Write a finished cell (a Parquet file that carries its own record) or a failed one."""
-    record = asdict(info)
-    if table is None:
-        folder.write(key.failed, json.dumps(record, indent=1).encode())
+@dataclass(frozen=True)
+class CellTables:
+    """What a cell found: the measure's table and its own summary of it."""
+
+    table: pa.Table
+    summary: pa.Table
+
+    @classmethod
+    def of(cls, table: pd.DataFrame, summary: pd.DataFrame) -> CellTables:
+        """Convert, with an error for what cannot be kept."""
+        for frame in (table, summary):
+            if not isinstance(frame, pd.DataFrame) or frame.empty:
+                raise AssayError("the measure returned no rows")
+            if "subject" in frame.columns:
+                raise AssayError("the measure's table has a column 'subject', which the run adds itself: rename it")
+        return cls(*(pa.Table.from_pandas(frame, preserve_index=False) for frame in (table, summary)))
+
+
+def write_cell(folder: Folder, key: CellKey, info: CellInfo, found: CellTables | None) -> None:
+    """Write a finished cell (a Parquet file that carries its summary and its record) or a failed one."""
+    record = json.dumps(asdict(info), indent=1).encode()
+    if found is None:
+        folder.write(key.failed, record)
         return
-    arrow = pa.Table.from_pandas(table, preserve_index=False)
-    arrow = arrow.replace_schema_metadata({**(arrow.schema.metadata or {}), _KEY: json.dumps(record).encode()})
-    folder.write(key.done, parquet_bytes(arrow))
+    extra = {_INFO: record, _SUMMARY: parquet_bytes(found.summary)}
+    folder.write(key.done, parquet_bytes(found.table.replace_schema_metadata(_metadata(found.table) | extra)))
     folder.remove(key.failed)
 
 
-def read_cell(folder: Folder, name: str) -> tuple[CellInfo, pd.DataFrame | None]:
+def read_cell(folder: Folder, name: str) -> tuple[CellInfo, CellTables | None]:
     """Read a cell back; a damaged file is an error that names it."""
     try:
         data = folder.read(name)
         if name.endswith(".failed.json"):
             return CellInfo(**json.loads(data)), None
-        arrow = pq.read_table(io.BytesIO(data))
-        return CellInfo(**json.loads(arrow.schema.metadata[_KEY])), arrow.to_pandas()
+        table = pq.read_table(io.BytesIO(data))
+        metadata = _metadata(table)
+        info = CellInfo(**json.loads(metadata.pop(_INFO)))
+        summary = pq.read_table(io.BytesIO(metadata.pop(_SUMMARY)))
+        return info, CellTables(table.replace_schema_metadata(metadata), summary)
     except (pa.ArrowInvalid, OSError, ValueError, KeyError, TypeError) as error:
         raise AssayError(
             f"{folder.path(name)} is damaged ({str(error).splitlines()[0]}): delete it and run the plan again"
         ) from error
+
+
+def _metadata(table: pa.Table) -> dict[bytes, bytes]:
+    return dict(table.schema.metadata or {})
 
 
 def parquet_bytes(table: Any) -> bytes:

@@ -65,7 +65,7 @@ class Folder:
         Written under a temporary name (on a local disk: flushed to it) and renamed.
         """
         fs, target = self._place[0], PurePosixPath(self.path(name))
-        temporary = str(target.parent / f"{_TEMPORARY}{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex}")
+        temporary = str(target.parent / f"{_TEMPORARY}{socket.gethostname()}@{os.getpid()}@{uuid.uuid4().hex}")
         try:
             fs.makedirs(str(target.parent), exist_ok=True)
             try:
@@ -97,10 +97,10 @@ class Folder:
         fs = self._place[0]
         if not fs.exists(self.path(folder)):
             return
-        prefix = f"{_TEMPORARY}{socket.gethostname()}-"
+        prefix = f"{_TEMPORARY}{socket.gethostname()}@"
         for path in fs.ls(self.path(folder), detail=False, refresh=True):
             name = PurePosixPath(path).name
-            if name.startswith(prefix) and not _alive(int(name.removeprefix(prefix).split("-")[0])):
+            if name.startswith(prefix) and not _alive(int(name.removeprefix(prefix).split("@")[0])):
                 fs.rm_file(path)
 
 

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import io
 import json
 from functools import cached_property
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from assay.errors import AssayError, nearest
-from assay.store.cells import CellInfo, CellKey, parquet_bytes, read_cell
+from assay.store.cells import CellInfo, CellKey, CellTables, file_name, parquet_bytes, read_cell
 from assay.store.files import Folder
 
 MANIFEST = "manifest.json"
+FOLDERS = {"table": "tables", "summary": "summaries"}
 
 
 class Run:
-    """A run that is there: its manifest, its cells, its tables. Reading only.
+    """A run that is there: its manifest, its cells, its tables.
 
     ``run.table("straightness")`` is the table of a measure over all subjects, ``run.summary(…)`` the short
     one, ``run.failures`` what went wrong.
@@ -58,9 +57,15 @@ class Run:
         return [CellKey(**cell) for cell in self.manifest["cells"]]
 
     @cached_property
+    def _found(self) -> list[tuple[CellKey, CellInfo, CellTables | None]]:
+        """Every cell of the manifest that is there, done or failed."""
+        names = ((key, name) for key in self.keys for name in (key.done, key.failed) if self.folder.exists(name))
+        return [(key, *read_cell(self.folder, name)) for key, name in names]
+
+    @property
     def cells(self) -> list[CellInfo]:
         """How each cell went; those not done yet are absent."""
-        return [info for key in self.keys if (info := self._info(key)) is not None]
+        return [info for _, info, _ in self._found]
 
     @property
     def failures(self) -> list[CellInfo]:
@@ -69,40 +74,31 @@ class Run:
 
     def table(self, measure: str) -> pd.DataFrame:
         """All rows of a measure, over all subjects that are done."""
-        return self._read("tables", measure)
+        return self._join(measure, "table")
 
     def summary(self, measure: str) -> pd.DataFrame:
         """The measure's own short table, over all subjects that are done."""
-        return self._read("summaries", measure)
+        return self._join(measure, "summary")
 
-    def _read(self, kind: str, measure: str) -> pd.DataFrame:
+    def _join(self, measure: str, kind: str) -> pd.DataFrame:
+        """Straight from the cells, so that it is what the manifest says, however the run ended."""
         if measure not in self.measures:
             raise AssayError(f"this run has no measure {measure!r}{nearest(measure, self.measures)}")
-        name = f"{kind}/{measure}.parquet"
-        if not self.folder.exists(name):
-            return pd.DataFrame()
-        try:
-            table: pd.DataFrame = pq.read_table(io.BytesIO(self.folder.read(name))).to_pandas()
-        except (pa.ArrowInvalid, OSError) as error:
-            raise AssayError(f"{self.folder.path(name)} is damaged: run the plan again") from error
-        return table
+        frames = []
+        for key, _, found in self._found:
+            if key.measure == measure and found is not None:
+                frame = getattr(found, kind).to_pandas()
+                frame.insert(0, "subject", key.subject)
+                frames.append(frame)
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
-    def _info(self, key: CellKey) -> CellInfo | None:
-        for name in (key.done, key.failed):
-            if self.folder.exists(name):
-                return read_cell(self.folder, name)[0]
-        return None
-
-
-def write_tables(folder: Folder, kind: str, label: str, tables: list[tuple[str, pd.DataFrame]]) -> None:
-    """One measure's tables of all subjects as one, the subject in the first column; same rows, same bytes."""
-    if not tables:
-        folder.remove(f"{kind}/{label}.parquet")
-        return
-    frames = []
-    for subject, table in tables:
-        frame = table.copy()
-        frame.insert(0, "subject", subject)
-        frames.append(frame)
-    arrow = pa.Table.from_pandas(pd.concat(frames, ignore_index=True), preserve_index=False)
-    folder.write(f"{kind}/{label}.parquet", parquet_bytes(arrow))
+    def write_tables(self) -> None:
+        """One Parquet file per measure for its table and its summary; same rows, same bytes."""
+        for measure in self.measures:
+            for kind in ("table", "summary"):
+                name = f"{FOLDERS[kind]}/{file_name(measure)}.parquet"
+                joined = self._join(measure, kind)
+                if joined.empty:
+                    self.folder.remove(name)
+                else:
+                    self.folder.write(name, parquet_bytes(pa.Table.from_pandas(joined, preserve_index=False)))

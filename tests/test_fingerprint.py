@@ -92,7 +92,7 @@ def test_networks_by_attributes_that_their_repr_does_not_show():
     class Scaled(nn.Module):
         def __init__(self, k):
             super().__init__()
-            self.k, self.me = k, self
+            self.k, self.me = k, [self]
 
         def forward(self, x):
             return self.k * x
@@ -133,9 +133,8 @@ def test_onnx_graphs_by_how_their_nodes_are_joined():
     def network(first, second):
         nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Sub", [first, second], ["y"])]
         shape = helper.make_tensor_value_info
-        graph = helper.make_graph(
-            nodes, "g", [shape("x", TensorProto.FLOAT, [1])], [shape("y", TensorProto.FLOAT, [1])]
-        )
+        ends = ([shape(name, TensorProto.FLOAT, [1])] for name in "xy")
+        graph = helper.make_graph(nodes, "g", *ends)
         return OnnxNetwork(helper.make_model(graph), "net.onnx")
 
     assert fingerprint(network("r", "x")) != fingerprint(network("x", "r"))

@@ -120,10 +120,10 @@ def test_damage_inside_a_video_is_an_error(tmp_path, name):
     middle = len(data) // 2
     data[middle : middle + 400] = bytes(400)
     (tmp_path / name).write_bytes(data)
-    with pytest.raises(AssayError, match="a.m"):
+    with pytest.raises(AssayError, match=r"a\.m"):
         all_frames(load_sequences(tmp_path))
     (tmp_path / name).write_bytes(data[:middle])
-    with pytest.raises(AssayError, match="a.m"):
+    with pytest.raises(AssayError, match=r"a\.m"):
         all_frames(load_sequences(tmp_path))
 
 

@@ -1,0 +1,110 @@
+"""Sinusoidal gratings over a grid of frequency, orientation and phase."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from assay.errors import AssayError
+from assay.fingerprint import fingerprint
+
+Array = np.ndarray[Any, np.dtype[Any]]
+UNIT = 32  # pixels
+AXES = ("frequency", "orientation", "phase")
+
+
+@dataclass(frozen=True)
+class Gratings:
+    """All gratings I(x, y) = b + a·sin(ω(x cos θ + y sin θ) − φ) of a grid; x, y in pixels from the centre.
+
+    Stimulus number ((f·O) + o)·P + p has the f-th frequency, o-th orientation and p-th phase.
+
+    Args:
+        size: Side of the picture in pixels.
+        frequencies: Cycles per 32 pixels, so that a value means the same grating in a picture of any size.
+        orientations: How many orientations, evenly over [0, π).
+        phases: How many phases, evenly over [0, 2π).
+        amplitude: a.
+        mean: b.
+        channels: Colour channels, all alike.
+
+    Example:
+        >>> gratings = Gratings(size=14)
+        >>> len(gratings), next(gratings.batches(5)).shape
+        (3200, (5, 1, 14, 14))
+        >>> gratings.trajectories("phase")[0][:3]
+        array([0, 1, 2])
+
+    Goodfellow et al. 2009, §5: frequencies 2, 4, 6, 8 (no unit is given; here wavelengths of 16, 8, 5⅓ and 4
+    pixels); orientation and phase in steps of π/20.
+    """
+
+    size: int
+    frequencies: tuple[float, ...] = (2.0, 4.0, 6.0, 8.0)
+    orientations: int = 20
+    phases: int = 40
+    amplitude: float = 0.5
+    mean: float = 0.5
+    channels: int = 1
+
+    def __post_init__(self) -> None:
+        if self.size < 2 or self.orientations < 1 or self.phases < 1 or self.channels < 1 or not self.frequencies:
+            raise AssayError(
+                f"gratings of size={self.size}, frequencies={self.frequencies}, orientations={self.orientations}, "
+                f"phases={self.phases}, channels={self.channels}: all must be positive"
+            )
+        if not 0 < min(self.frequencies) <= max(self.frequencies) <= UNIT / 2:
+            raise AssayError(
+                f"frequencies={self.frequencies} are cycles per {UNIT} pixels: above 0 and at most {UNIT // 2}"
+            )
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Frequencies, orientations, phases."""
+        return len(self.frequencies), self.orientations, self.phases
+
+    def __len__(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def description(self) -> str:
+        """How many, how large, which grid."""
+        cycles = ", ".join(f"{f:g}" for f in self.frequencies)
+        grid = f"{cycles} cycles per {UNIT} pixels × {self.orientations} orientations × {self.phases} phases"
+        return f"{len(self)} gratings of {self.channels}×{self.size}×{self.size}: {grid}"
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the settings."""
+        settings = (self.size, self.frequencies, self.orientations, self.phases)
+        return fingerprint("gratings", settings, self.amplitude, self.mean, self.channels)
+
+    def batches(self, size: int) -> Iterator[Array]:
+        """The gratings in order, ``size`` at a time, N×C×H×W float32."""
+        axis = np.arange(self.size) - (self.size - 1) / 2
+        y, x = np.meshgrid(axis, axis, indexing="ij")
+        angles = np.arange(self.orientations) * math.pi / self.orientations
+        phases = np.arange(self.phases) * 2 * math.pi / self.phases
+        for start in range(0, len(self), size):
+            index = np.unravel_index(np.arange(start, min(start + size, len(self))), self.shape)
+            frequency, angle, phase = (
+                np.asarray(values)[i][:, None, None]
+                for values, i in zip((self.frequencies, angles, phases), index, strict=True)
+            )
+            along = x * np.cos(angle) + y * np.sin(angle)
+            wave = self.mean + self.amplitude * np.sin(2 * math.pi * frequency / UNIT * along - phase)
+            yield np.repeat(wave[:, None].astype(np.float32), self.channels, axis=1)
+
+    def trajectories(self, axis: str) -> Array:
+        """For each grating, the gratings that differ from it only in ``axis``: phase, orientation or frequency."""
+        if axis not in AXES:
+            raise AssayError(f"gratings vary in {', '.join(AXES)}, not in {axis!r}")
+        which = AXES.index(axis)
+        numbers = np.arange(len(self)).reshape(self.shape)
+        lines = np.moveaxis(numbers, which, -1)
+        whole = np.broadcast_to(lines[..., None, :], (*lines.shape, lines.shape[-1]))
+        return np.moveaxis(whole, -2, which).reshape(len(self), -1)

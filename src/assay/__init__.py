@@ -4,7 +4,15 @@ from assay import networks, stimuli
 from assay.errors import AssayError
 from assay.evaluate import Resources, evaluate
 from assay.layers import ALL, choose_layers
-from assay.measures import Measure, Straightness, curvature, turning_angles
+from assay.measures import (
+    Measure,
+    Straightness,
+    curvature,
+    firing_thresholds,
+    invariance_scores,
+    top_proportion_mean,
+    turning_angles,
+)
 from assay.plan import Plan, load_plan
 from assay.store import Run
 from assay.subject import Subject
@@ -23,8 +31,11 @@ __all__ = [
     "choose_layers",
     "curvature",
     "evaluate",
+    "firing_thresholds",
+    "invariance_scores",
     "load_plan",
     "networks",
     "stimuli",
+    "top_proportion_mean",
     "turning_angles",
 ]

@@ -50,7 +50,7 @@ def invariance_scores(
     responses: Tensor | Array,
     trajectories: Trajectories,
     firing_rate: float = 0.01,
-    near_max: int | float = 1.0,
+    near_max: int | float = 0.1,
     signs: Signs = "choose",
 ) -> pd.DataFrame:
     """The invariance score of each unit: how much more often than usual it fires on transforms of what drives it.

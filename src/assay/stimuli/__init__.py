@@ -1,6 +1,7 @@
 """What is shown: pictures, sequences of frames, camera motion, and the transforms before a network."""
 
 from assay.stimuli.camera import CameraClip, camera_sequences
+from assay.stimuli.gratings import Gratings
 from assay.stimuli.pictures import photographs
 from assay.stimuli.sequences import (
     ArrayClip,
@@ -21,6 +22,7 @@ __all__ = [
     "Clip",
     "ContrastFade",
     "FrameFolder",
+    "Gratings",
     "Grey",
     "Normalize",
     "PixelFade",

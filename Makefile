@@ -16,8 +16,8 @@ demo: $(READY)
 	$(BIN)/assay demo --run runs/demo
 
 lint: $(READY)
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks docs
+	$(BIN)/ruff format --check src tests benchmarks docs
 
 types: $(READY)
 	$(BIN)/mypy
@@ -27,6 +27,9 @@ test: lint types
 
 bench: $(READY)
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+docs/report.png: demo
+	$(BIN)/python docs/picture.py runs/demo/report.html
 
 docs: $(READY)
 	$(BIN)/pytest --doctest-glob="*.md" docs README.md

@@ -6,23 +6,17 @@ from __future__ import annotations
 import statistics
 
 import torch
-from timing import arguments, race, ratio, where
-
-from assay import Subject
-from assay.networks import resnet18
+from timing import arguments, race, random_pictures, ratio, resnet18_subject, where
 
 
 def main() -> None:
     options = arguments(__doc__)
     device, gpu = options.device, options.device.startswith("cuda")
-    dtype = torch.bfloat16 if gpu else torch.float32
     batch = options.batch or (256 if gpu else 8)
-    torch.manual_seed(0)
-    subject = Subject(resnet18().eval(), "resnet18", device=device, dtype=dtype, channels_last=gpu)
+    subject = resnet18_subject(options)
     net = subject.module
-    x = torch.rand(batch, 3, options.size, options.size).to(device, dtype)
-    x = x.contiguous(memory_format=torch.channels_last) if gpu else x
-    print(f"ResNet-18, batch {batch} × 3 × {options.size} × {options.size}, {dtype}, {where(device)}")
+    x = random_pictures(subject, batch, options.size)
+    print(f"ResNet-18, batch {batch} × 3 × {options.size} × {options.size}, {subject.dtype}, {where(device)}")
 
     passes = 8 if gpu else 1  # as in a loop over batches: the host prepares one while the device runs another
 

@@ -6,27 +6,20 @@ import statistics
 
 import numpy as np
 import torch
-from timing import arguments, race, ratio, where
+from timing import arguments, race, random_pictures, ratio, resnet18_subject, where
 
-from assay import Subject
 from assay.measures.paths import follow
-from assay.networks import resnet18
 
 
 def main() -> None:
     options = arguments(__doc__)
     device, gpu = options.device, options.device.startswith("cuda")
-    dtype = torch.bfloat16 if gpu else torch.float32
     batch = options.batch or (1024 if gpu else 32)
-    torch.manual_seed(0)
-    subject = Subject(resnet18().eval(), "resnet18", device=device, dtype=dtype, channels_last=gpu)
+    subject = resnet18_subject(options)
     net = subject.module
-    batches = []
-    for _ in range(8 if gpu else 2):
-        frames = torch.rand(batch, 3, options.size, options.size).to(device, dtype)
-        batches.append(frames.contiguous(memory_format=torch.channels_last) if gpu else frames)
+    batches = [random_pictures(subject, batch, options.size) for _ in range(8 if gpu else 2)]
     count = batch * len(batches)
-    print(f"ResNet-18, {count} frames of 3 × {options.size} × {options.size}, {dtype}, {where(device)}")
+    print(f"ResNet-18, {count} frames of 3 × {options.size} × {options.size}, {subject.dtype}, {where(device)}")
 
     @torch.no_grad()
     def bare():

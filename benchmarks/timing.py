@@ -9,6 +9,9 @@ from collections.abc import Callable
 
 import torch
 
+from assay import Subject
+from assay.networks import resnet18
+
 
 def arguments(description: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description)
@@ -17,6 +20,18 @@ def arguments(description: str) -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=None)
     parser.add_argument("--size", type=int, default=224)
     return parser.parse_args()
+
+
+def resnet18_subject(options: argparse.Namespace) -> Subject:
+    """The network of the claims: float32 on a CPU; bf16 and channels last on a GPU."""
+    gpu = options.device.startswith("cuda")
+    torch.manual_seed(0)
+    dtype = torch.bfloat16 if gpu else torch.float32
+    return Subject(resnet18().eval(), "resnet18", device=options.device, dtype=dtype, channels_last=gpu)
+
+
+def random_pictures(subject: Subject, count: int, size: int) -> torch.Tensor:
+    return subject._prepare(torch.rand(count, 3, size, size))
 
 
 def seconds(work: Callable[[], object], device: str) -> float:

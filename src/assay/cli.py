@@ -17,7 +17,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from assay.errors import AssayError
+from assay.errors import AssayError, first_line
 
 app = typer.Typer(
     help="Finds out what a neural network has learned.",
@@ -139,15 +139,15 @@ def list_known(
         try:
             layers = subject.layers
         except RuntimeError as error:
-            raise AssayError(f"{source} cannot see an input of shape {shape} ({str(error).splitlines()[0]})") from error
+            raise AssayError(f"{source} cannot see an input of shape {shape} ({first_line(error)})") from error
         _print_json({"layers": layers}) if as_json else out.print("\n".join(layers), markup=False)
         return
     from assay import networks
     from assay.measures import Measure
 
-    measures = [{"name": n, "what": (m.__doc__ or "").splitlines()[0]} for n, m in Measure.known().items()]
+    measures = [{"name": n, "what": (m.__doc__ or "").partition("\n")[0]} for n, m in Measure.known().items()]
     made = [
-        {"name": f"assay.networks:{n}", "what": (getattr(networks, n).__doc__ or "").splitlines()[0]}
+        {"name": f"assay.networks:{n}", "what": (getattr(networks, n).__doc__ or "").partition("\n")[0]}
         for n in networks.__all__
     ]
     if as_json:

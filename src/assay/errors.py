@@ -3,11 +3,31 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 from collections.abc import Iterable
+from typing import Any
 
 
 class AssayError(ValueError):
     """Something the user gave us cannot be used; the message says what, and what to do about it."""
+
+
+def first_line(error: BaseException) -> str:
+    """What an exception says, as part of a sentence: its first line, or its type where it says nothing.
+
+    >>> first_line(ValueError("no good\\nand a page of details")), first_line(KeyError())
+    ('no good', 'KeyError')
+    """
+    said = str(error).strip()
+    return said.splitlines()[0] if said else type(error).__name__
+
+
+def optional(package: str, extra: str, what: str) -> Any:
+    """An optional package, imported when it is first needed; where it is missing, how to get it."""
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise AssayError(f"{what} needs {package}: pip install 'assay[{extra}]'") from error
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

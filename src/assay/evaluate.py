@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from assay.errors import AssayError
+from assay.errors import AssayError, first_line, optional
 from assay.fingerprint import fingerprint
 from assay.measures.base import Measure
 from assay.progress import report
@@ -139,8 +139,7 @@ def run_cell(folder: Folder, key: CellKey, subject: Subject, measure: Measure, s
             table = measure(subject)
             found = CellTables.of(table, measure.summary(table))
         except Exception as e:
-            error = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
-            error = error if isinstance(e, AssayError) else f"{type(e).__name__}: {error}"
+            error = first_line(e) if isinstance(e, AssayError) else f"{type(e).__name__}: {first_line(e)}"
             trace = traceback.format_exc()
     info = CellInfo(
         key.subject, key.measure, key.fingerprint, "failed" if found is None else "done", started,
@@ -162,10 +161,7 @@ def _on_ray(
     address: bool | str,
     resources: Resources,
 ) -> Iterator[CellInfo]:
-    try:
-        import ray
-    except ImportError as error:
-        raise AssayError("ray=… needs Ray: pip install 'assay[ray]'") from error
+    ray = optional("ray", "ray", "ray=…")
     if not missing:
         return
     if not ray.is_initialized():
@@ -186,8 +182,8 @@ def _on_ray(
         try:
             yield ray.get(ready)
         except ray.exceptions.RayError as error:  # the worker died once too often
-            reason = str(error).strip().splitlines()[0]
-            info = CellInfo(key.subject, key.measure, key.fingerprint, "failed", now(), 0.0, 0, 0, reason, str(error))
+            lost = (first_line(error), str(error))
+            info = CellInfo(key.subject, key.measure, key.fingerprint, "failed", now(), 0.0, 0, 0, *lost)
             write_cell(folder, key, info, None)
             yield info
 

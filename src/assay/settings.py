@@ -12,7 +12,7 @@ from typing import Any, Literal, NoReturn, TypeVar, Union
 
 import yaml
 
-from assay.errors import AssayError, nearest
+from assay.errors import AssayError, first_line, nearest
 
 T = TypeVar("T")
 Loader = Callable[["Node"], Any]
@@ -78,7 +78,7 @@ def read_yaml(path: Path) -> Node:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        problem = getattr(error, "problem", None) or first_line(error)
         raise AssayError(f"{path}{line}: not valid YAML ({problem})") from error
     finally:
         loader.dispose()

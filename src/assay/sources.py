@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from assay.errors import AssayError, nearest
+from assay.errors import AssayError, first_line, nearest, optional
 from assay.networks.onnx import load_onnx
 from assay.stimuli.transforms import transform_named
 from assay.subject import Subject
@@ -65,7 +65,7 @@ class SubjectSource:
         try:
             device = None if self.device is None else torch.empty(0, device=self.device).device
         except (RuntimeError, AssertionError) as error:
-            raise AssayError(f"device={self.device!r} cannot be used ({str(error).splitlines()[0]})") from error
+            raise AssayError(f"device={self.device!r} cannot be used ({first_line(error)})") from error
         preprocess: Any = None if self.preprocess is None else transform_named(self.preprocess)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
@@ -109,7 +109,7 @@ class SubjectSource:
         except AssayError:
             raise
         except Exception as error:  # the factory is the user's: whatever it raises is about what it was given
-            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            reason = f"{type(error).__name__}: {first_line(error)}"
             raise AssayError(f"source={self.source!r} with args={self.args!r} failed ({reason})") from error
         if not isinstance(module, nn.Module):
             raise AssayError(f"source={self.source!r} made a {type(module).__name__}, not a torch.nn.Module")
@@ -124,7 +124,7 @@ def import_named(name: str, what: str, kinds: str = "'package.module:object'") -
     try:
         module = importlib.import_module(module_name)
     except Exception as error:  # importing runs the module, which may raise anything
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        reason = f"{type(error).__name__}: {first_line(error)}"
         raise AssayError(f"{what}: cannot import {module_name!r} ({reason})") from error
     try:
         return getattr(module, attribute)
@@ -179,8 +179,7 @@ def read_checkpoint(path: Path) -> dict[str, Tensor]:
             "save it as safetensors, or as a state_dict"
         ) from error
     except Exception as error:  # a damaged file fails in many ways: zip, EOF, struct, runtime errors
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise AssayError(f"weights={path} cannot be read as a torch checkpoint ({reason})") from error
+        raise AssayError(f"weights={path} cannot be read as a torch checkpoint ({first_line(error)})") from error
     for key in ("state_dict", "model"):
         if isinstance(loaded, Mapping) and isinstance(loaded.get(key), Mapping):
             loaded = loaded[key]
@@ -190,10 +189,7 @@ def read_checkpoint(path: Path) -> dict[str, Tensor]:
 
 
 def _timm(name: str, args: Mapping[str, Any]) -> nn.Module:
-    try:
-        import timm
-    except ImportError as error:
-        raise AssayError(f"source='timm:{name}' needs timm: pip install 'assay[timm]'") from error
+    timm = optional("timm", "timm", f"source='timm:{name}'")
     try:
         network: nn.Module = timm.create_model(name, **args)
     except RuntimeError as error:
@@ -203,12 +199,9 @@ def _timm(name: str, args: Mapping[str, Any]) -> nn.Module:
 
 
 def _hugging_face(name: str, args: Mapping[str, Any]) -> nn.Module:
+    transformers = optional("transformers", "hf", f"source='hf:{name}'")
     try:
-        from transformers import AutoModel
-    except ImportError as error:
-        raise AssayError(f"source='hf:{name}' needs transformers: pip install 'assay[hf]'") from error
-    try:
-        network: nn.Module = AutoModel.from_pretrained(name, **args)
+        network: nn.Module = transformers.AutoModel.from_pretrained(name, **args)
     except (OSError, ValueError) as error:
-        raise AssayError(f"source='hf:{name}' cannot be loaded ({str(error).splitlines()[0]})") from error
+        raise AssayError(f"source='hf:{name}' cannot be loaded ({first_line(error)})") from error
     return network

@@ -37,6 +37,12 @@ def test_straight_line_is_0(measure):
     assert measure(uneven) == pytest.approx(0, abs=1e-6 if measure is curvature else 3e-6)
 
 
+def test_the_worst_case_of_float32_streaming_is_thousandths_of_a_degree():
+    direction = np.random.default_rng(0).normal(size=1000)
+    uneven = np.array([0, 1, 3, 3.5, 10, 11.0])[:, None] * direction
+    assert streamed(uneven.astype(np.float32)) < 0.01
+
+
 @pytest.mark.parametrize("measure", [curvature, streamed])
 @pytest.mark.parametrize("k", [3, 4, 5, 12, 360])
 def test_regular_polygon_is_360_over_k(measure, k):

@@ -17,11 +17,12 @@ from assay.measures.top_responses import TopResponses
     ),
     st.integers(1, 5),
     st.integers(1, 20),
+    st.sampled_from(["extend", "_merge"]),  # stimulus by stimulus, and the way a GPU takes batches
 )
-def test_the_largest_are_those_of_a_full_stable_sort_however_they_are_batched(responses, count, batch):
+def test_the_largest_are_those_of_a_full_stable_sort_however_they_are_batched(responses, count, batch, way):
     top = TopResponses(count)
     for start in range(0, len(responses), batch):
-        top.extend(torch.from_numpy(responses[start : start + batch]))
+        getattr(top, way)(torch.from_numpy(responses[start : start + batch]))
     values, stimuli = top.sorted()
     assert top.shown == len(responses)
     for unit, column in enumerate(responses.T):

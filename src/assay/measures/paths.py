@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.errors import AssayError
+from assay.errors import AssayError, first_line
 from assay.layers import ALL, Layers
 from assay.measures.triples import as_rows, triple_sums
 from assay.progress import report
@@ -68,7 +68,7 @@ def show(subject: Subject, frames: Tensor, visit: Visitor, layers: Layers) -> No
         subject.visit(frames, visit, layers)
     except RuntimeError as error:  # torch's own complaint about shapes
         raise AssayError(
-            f"{subject.name!r} cannot see frames of shape {tuple(frames.shape[1:])}: {str(error).splitlines()[0]}"
+            f"{subject.name!r} cannot see frames of shape {tuple(frames.shape[1:])}: {first_line(error)}"
         ) from error
 
 

@@ -85,8 +85,8 @@ def curvature(trajectory: Tensor | np.ndarray[Any, Any], batched: bool | None = 
 class Straightness(Measure):
     """Curvature of every sequence at every layer, and its change from the pixels of the same frames.
 
-    Frames stream through the network in batches; of each layer only the last two frames are kept, so memory
-    does not grow with the number of frames.
+    Frames stream through the network in batches; of each layer only the last two frames are kept, and four
+    numbers for every three frames.
 
     Table: one row per layer and sequence; the layer ``pixels`` is the input, before any preprocessing.
     ``curvature_deg`` is the mean of ``n`` turning angles, ``change_deg`` its difference from the pixels

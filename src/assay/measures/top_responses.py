@@ -34,14 +34,13 @@ class TopResponses:
 
     def extend(self, responses: Tensor) -> None:
         """Add the next stimuli: a batch of them × units. NaN is never among the largest."""
-        if self._values is None:
-            self._begin(responses)
         if responses.is_cuda:
             self._merge(responses)
         else:
+            if self._values is None:
+                self._begin(responses)
             for row in responses:
                 self._add(row)
-        self.shown = self.shown + (len(responses) if responses.is_cuda else 0)
 
     def sorted(self) -> tuple[Tensor, Tensor]:
         """The largest first: (count × units) responses and the numbers of their stimuli.
@@ -78,6 +77,8 @@ class TopResponses:
 
     def _merge(self, responses: Tensor) -> None:
         """A whole batch at once, for a device on which single stimuli would be too small a step."""
+        if self._values is None:
+            self._begin(responses)
         assert self._values is not None
         numbers = torch.arange(self.shown, self.shown + len(responses), dtype=torch.int32, device=responses.device)
         new = torch.where(responses.isnan(), -torch.inf, responses).T
@@ -89,6 +90,7 @@ class TopResponses:
             values.gather(1, order),
             stimuli.gather(1, order),
         )
+        self.shown += len(responses)
 
     def _thin_out(self) -> None:
         """Keep the largest, forget the others, and raise the floor to the smallest kept."""

@@ -11,21 +11,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from assay.errors import AssayError
+from assay.errors import AssayError, first_line, optional
 
 
 def load_onnx(path: str | Path) -> OnnxNetwork:
     """Read an ONNX file into torch (needs the ``onnx`` package)."""
-    try:
-        import onnx
-    except ImportError as error:
-        raise AssayError("reading ONNX files needs the onnx package: pip install 'assay[onnx]'") from error
+    onnx = optional("onnx", "onnx", "reading ONNX files")
     try:
         model = onnx.load(str(path))
         onnx.checker.check_model(model)
     except Exception as error:  # protobuf, checker and file errors share no base class
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise AssayError(f"{path} cannot be read as an ONNX network ({reason})") from error
+        raise AssayError(f"{path} cannot be read as an ONNX network ({first_line(error)})") from error
     return OnnxNetwork(model, str(path))
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from assay.errors import AssayError
+from assay.errors import AssayError, first_line
 from assay.store.files import Folder
 
 _INFO, _SUMMARY = b"assay.info", b"assay.summary"
@@ -106,7 +106,7 @@ def read_cell(folder: Folder, name: str) -> tuple[CellInfo, CellTables | None]:
         return info, CellTables(table.replace_schema_metadata(metadata), summary)
     except (pa.ArrowInvalid, OSError, ValueError, KeyError, TypeError) as error:
         raise AssayError(
-            f"{folder.path(name)} is damaged ({str(error).splitlines()[0]}): delete it and run the plan again"
+            f"{folder.path(name)} is damaged ({first_line(error)}): delete it and run the plan again"
         ) from error
 
 

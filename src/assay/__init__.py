@@ -5,6 +5,7 @@ from assay.errors import AssayError
 from assay.evaluate import Resources, evaluate
 from assay.layers import ALL, choose_layers
 from assay.measures import (
+    Invariance,
     Measure,
     Straightness,
     curvature,
@@ -22,6 +23,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ALL",
     "AssayError",
+    "Invariance",
     "Measure",
     "Plan",
     "Resources",

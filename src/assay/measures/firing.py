@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +19,8 @@ from assay.errors import AssayError
 Array = np.ndarray[Any, Any]
 Trajectories = Sequence[Sequence[int]] | Array
 Signs = Literal["choose", "positive"]
+SIGNS = {"choose": (1, -1), "positive": (1,)}
+SLACK = 0.25  # by how much ties may push a unit's firing rate and it still counts as the rate asked for
 
 
 def firing_thresholds(responses: Tensor | Array, firing_rate: float = 0.01) -> Array:
@@ -52,6 +55,7 @@ def invariance_scores(
     firing_rate: float = 0.01,
     near_max: int | float = 0.1,
     signs: Signs = "choose",
+    among: Array | None = None,
 ) -> pd.DataFrame:
     """The invariance score of each unit: how much more often than usual it fires on transforms of what drives it.
 
@@ -69,12 +73,15 @@ def invariance_scores(
         near_max: How many stimuli make Z: a count, or a share (float) of those on which the unit fires. Ties with
             the last of them belong to Z too, so that the order of stimuli does not matter.
         signs: ``"choose"`` the sign that gives the larger score, or ``"positive"`` for units trained to be sparse.
+            A sign that meets the firing rate (to a quarter) goes before one that repeated responses keep from it.
+        among: Take Z only from these stimuli (indices); G is over all of them still.
 
     Returns:
-        One row per unit: ``score`` S, ``global_rate`` G, ``local_rate`` L, ``sign``, ``threshold``, ``status``:
-        ``ok``; ``tied`` (repeated responses make G larger than asked for); ``constant`` (dead, or always on);
-        ``sparse`` (above its smallest response on too few stimuli to set a threshold); ``not finite``. Only ``ok``
-        and ``tied`` units have a score.
+        One row per unit: ``score`` S, ``global_rate`` G, ``local_rate`` L, ``sign``, ``threshold``, ``status``.
+        ``ok`` and ``tied`` units (repeated responses make G larger than asked for) have a score. The others have
+        none: ``constant`` (dead, or always the same); ``sparse`` (above its smallest response on too few stimuli
+        to set a threshold); ``always on`` (fires on more than half of the stimuli); ``silent`` (fires on none of
+        the stimuli that Z is taken from); ``not finite``.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -85,39 +92,108 @@ def invariance_scores(
 
     §4.
     """
-    if signs not in ("choose", "positive"):
+    if signs not in SIGNS:
         raise AssayError(f"signs={signs!r} is not 'choose' or 'positive'")
     values = _checked(responses, finite=False)
-    n, units = values.shape
-    k = firing_count(n, firing_rate)
-    table, size = _trajectory_table(trajectories, n)
-    finite = np.isfinite(values).all(axis=0)
-    best = _undefined(units)
-    best["status"] = np.where(finite, "constant", "not finite")
-    for sign in (1, -1) if signs == "choose" else (1,):
-        signed = sign * np.where(finite, values, 0.0)
-        thresholds = firing_thresholds(signed, firing_rate)
-        fires = signed > thresholds
-        g = fires.mean(axis=0)
-        ordered = -np.sort(-signed, axis=0)
-        chosen = near_count(near_max, fires.sum(axis=0))
-        z = (signed >= np.take_along_axis(ordered, chosen[None] - 1, 0)[0]) & fires
-        along = np.zeros(fires.shape)
+    table, size = trajectory_table(trajectories, len(values))
+    eligible = np.ones(len(values), dtype=bool)
+    if among is not None:
+        eligible[:] = False
+        eligible[np.asarray(among)] = True
+    finite = np.asarray(np.isfinite(values).all(axis=0))
+    found = []
+    for sign in SIGNS[signs]:
+        fired = fire(sign * np.where(finite, values, 0.0), firing_rate, near_max, eligible)
+        along = np.zeros(fired.fires.shape)
         for column in table.T:
-            along += fires[column] & (column >= 0)[:, None]
+            along += fired.fires[column] & (column >= 0)[:, None]
         along /= size[:, None]
+        with np.errstate(invalid="ignore"):
+            local = np.where(fired.near, along, 0.0).sum(axis=0) / fired.near.sum(axis=0)
+        found.append(SignedScores(sign, fired.thresholds, fired.fires.mean(axis=0), local, fired.status))
+    return choose_sign(found, firing_count(len(values), firing_rate) / len(values), finite)
+
+
+@dataclass(frozen=True)
+class Fired:
+    """What units of one sign fire on: thresholds and status per unit, firing and near-maximal (Z) stimuli × units."""
+
+    thresholds: Array
+    status: Array
+    fires: Array
+    near: Array
+
+
+def fire(signed: Array, firing_rate: float, near_max: int | float, eligible: Array) -> Fired:
+    """Thresholds, firing and Z of units whose responses (stimuli × units) already have their sign."""
+    thresholds = firing_thresholds(signed, firing_rate)
+    fires = signed > thresholds
+    driven = fires & eligible[:, None]
+    ordered = -np.sort(-np.where(driven, signed, -np.inf), axis=0)
+    chosen = near_count(near_max, driven.sum(axis=0))
+    near = driven & (signed >= np.take_along_axis(ordered, chosen[None] - 1, 0)[0])
+    status = status_of(
+        constant=signed.max(axis=0) == signed.min(axis=0),
+        sparse=np.isnan(thresholds),
+        firing=fires.sum(axis=0),
+        silent=driven.sum(axis=0) == 0,
+        n=len(signed),
+        asked=firing_count(len(signed), firing_rate),
+    )
+    return Fired(thresholds, status, fires, near)
+
+
+def status_of(constant: Array, sparse: Array, firing: Array, silent: Array, n: int, asked: int) -> Array:
+    """Status per unit from what is known of it, the first that applies."""
+    kinds = [(constant, "constant"), (sparse, "sparse"), (2 * firing > n, "always on"), (silent, "silent")]
+    kinds.append((firing > asked, "tied"))
+    return np.select([np.asarray(k) for k, _ in kinds], [name for _, name in kinds], "ok").astype(object)
+
+
+@dataclass(frozen=True)
+class SignedScores:
+    """Rates of all units under one sign."""
+
+    sign: int
+    thresholds: Array
+    global_rate: Array
+    local_rate: Array
+    status: Array
+
+    @property
+    def defined(self) -> Array:
+        """Which units have a score."""
+        return np.isin(self.status, ("ok", "tied"))
+
+    @property
+    def score(self) -> Array:
+        """S = L / G, NaN where undefined."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            local = np.where(z, along, 0.0).sum(axis=0) / z.sum(axis=0)
-            score = local / g
-        defined = finite & np.isfinite(thresholds)
-        better = defined & ~(best["score"] >= score * (1 - 1e-12))  # equal but for rounding: positive
-        found = {"score": score, "global_rate": g, "local_rate": local, "sign": sign, "threshold": thresholds}
-        found["status"] = np.where(fires.sum(axis=0) > k, "tied", "ok")
-        for name, new in found.items():
-            best[name] = np.where(better, new, best[name])
-        sparse = finite & ~defined & (signed.max(axis=0) > signed.min(axis=0)) & ~np.isfinite(best["score"])
-        best["status"] = np.where(sparse & (best["status"] == "constant"), "sparse", best["status"])
-    return pd.DataFrame(best)
+            return np.where(self.defined, self.local_rate / self.global_rate, np.nan)
+
+
+def choose_sign(found: Sequence[SignedScores], rate: float, finite: Array) -> pd.DataFrame:
+    """Of each unit the sign that meets the rate, then the larger score, then the positive sign."""
+    best = found[0]
+    chosen = np.zeros(len(finite), dtype=np.int64)
+    for i, other in enumerate(found[1:], start=1):
+        a, b = (np.where(s.defined, 1 + (s.global_rate <= (1 + SLACK) * rate), 0) for s in (best, other))
+        # Equal but for rounding is equal: then the sign stays positive.
+        chosen[(b > a) | ((b == a) & (b > 0) & (other.score > best.score * (1 + 1e-12)))] = i
+    columns = {
+        "score": [s.score for s in found],
+        "global_rate": [np.where(s.defined, s.global_rate, np.nan) for s in found],
+        "local_rate": [np.where(s.defined, s.local_rate, np.nan) for s in found],
+        "sign": [np.where(s.defined, s.sign, 0) for s in found],
+        "threshold": [np.where(s.defined, s.thresholds, np.nan) for s in found],
+        "status": [s.status for s in found],
+    }
+    table = {name: np.choose(chosen, options) for name, options in columns.items()}
+    for name, undefined in (("score", np.nan), ("global_rate", np.nan), ("local_rate", np.nan), ("sign", 0)):
+        table[name] = np.where(finite, table[name], undefined)
+    table["threshold"] = np.where(finite, table["threshold"], np.nan)
+    table["status"] = np.where(finite, table["status"], "not finite")
+    return pd.DataFrame(table)
 
 
 def top_proportion_mean(scores: Tensor | Array, p: float) -> float:
@@ -166,7 +242,7 @@ def _checked(responses: Tensor | Array, finite: bool = True) -> Array:
     return values
 
 
-def _trajectory_table(trajectories: Trajectories, n: int) -> tuple[Array, Array]:
+def trajectory_table(trajectories: Trajectories, n: int) -> tuple[Array, Array]:
     """Trajectories as a table padded with −1, and the length of each."""
     if len(trajectories) != n:
         raise AssayError(f"there are {n} stimuli and {len(trajectories)} trajectories: give one for each stimulus")
@@ -180,14 +256,3 @@ def _trajectory_table(trajectories: Trajectories, n: int) -> tuple[Array, Array]
     if table.max() >= n or (table < -1).any():
         raise AssayError(f"a trajectory names stimulus {int(table.max())}, but there are only {n}")
     return table, size
-
-
-def _undefined(units: int) -> dict[str, Any]:
-    nan = np.full(units, np.nan)
-    rates = {"score": nan, "global_rate": nan.copy(), "local_rate": nan.copy()}
-    return {
-        **rates,
-        "sign": np.zeros(units, dtype=np.int64),
-        "threshold": nan.copy(),
-        "status": np.empty(units, object),
-    }

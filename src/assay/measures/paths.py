@@ -9,11 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.errors import AssayError, first_line
+from assay.errors import AssayError
 from assay.layers import ALL, Layers
+from assay.measures.showing import show
 from assay.measures.triples import as_rows, triple_sums
 from assay.progress import report
-from assay.subject import Subject, Visitor
+from assay.subject import Subject
 
 PIXELS = "pixels"
 
@@ -60,16 +61,6 @@ def follow(subject: Subject, batches: Iterable[Tensor], layers: Layers = ALL) ->
             report(f"{subject.name}: frames", shown)
     angles = _collect(tracks, shown)
     return {layer: None if layer in not_per_frame else path for layer, path in angles.items()}
-
-
-def show(subject: Subject, frames: Tensor, visit: Visitor, layers: Layers) -> None:
-    """`Subject.visit`, with torch's complaint about a shape made a sentence."""
-    try:
-        subject.visit(frames, visit, layers)
-    except RuntimeError as error:  # torch's own complaint about shapes
-        raise AssayError(
-            f"{subject.name!r} cannot see frames of shape {tuple(frames.shape[1:])}: {first_line(error)}"
-        ) from error
 
 
 def angles_from_sums(sums: Tensor) -> Tensor:

@@ -19,7 +19,8 @@ from torch import Tensor
 from assay.errors import AssayError
 from assay.layers import ALL, Layers
 from assay.measures.base import Measure
-from assay.measures.paths import PIXELS, follow, show
+from assay.measures.paths import PIXELS, follow
+from assay.measures.showing import batch_size, show
 from assay.stimuli.sequences import Sequences
 from assay.subject import Subject
 
@@ -108,12 +109,9 @@ class Straightness(Measure):
     name: ClassVar[str] = "straightness"
     value: ClassVar[str] = "curvature_deg"
 
-    def __post_init__(self) -> None:
-        if self.batch_size is not None and self.batch_size < 1:
-            raise AssayError(f"batch_size={self.batch_size} must be at least 1")
-
     def check(self, subject: Subject) -> None:
         """Every clip has three frames, the network sees one, and the layers exist."""
+        batch_size(subject, self.batch_size)
         for clip in self.sequences:
             _require_three(clip.name, sum(1 for _ in islice(clip.checked_frames(), 3)))
         frames, _ = next(iter(self.sequences.batches(1)))
@@ -122,7 +120,7 @@ class Straightness(Measure):
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Show all sequences once."""
         owners: list[np.ndarray[Any, Any]] = []
-        size = self.batch_size or (256 if subject.device.type == "cuda" else 32)
+        size = batch_size(subject, self.batch_size)
 
         def batches() -> Iterator[Tensor]:
             for frames, owner in self.sequences.batches(size):

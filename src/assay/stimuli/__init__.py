@@ -1,7 +1,11 @@
-"""What is shown: pictures, sequences of frames, camera motion, and the transforms before a network."""
+"""What is shown: pictures, gratings, sequences of frames, objects, and the tests made of them."""
 
-from assay.stimuli.camera import CameraClip, camera_sequences
+from assay.stimuli.camera import CameraClip, camera_sequences, camera_video
+from assay.stimuli.families import Family, ParametricTest
 from assay.stimuli.gratings import Gratings
+from assay.stimuli.images import Images, load_images
+from assay.stimuli.natural_video import NaturalVideo
+from assay.stimuli.patches import natural_patches
 from assay.stimuli.pictures import photographs
 from assay.stimuli.sequences import (
     ArrayClip,
@@ -13,24 +17,43 @@ from assay.stimuli.sequences import (
     Video,
     load_sequences,
 )
+from assay.stimuli.trajectories import ClosedTest, InvarianceTest, OpenTest
 from assay.stimuli.transforms import Chain, Grey, Normalize, Resize, transform_named
+from assay.stimuli.turntables import TurningObject, load_coil20, turning_objects
+from assay.stimuli.whitening import fill_range, smooth_contrast, whiten
 
 __all__ = [
     "ArrayClip",
     "CameraClip",
     "Chain",
     "Clip",
+    "ClosedTest",
     "ContrastFade",
+    "Family",
     "FrameFolder",
     "Gratings",
     "Grey",
+    "Images",
+    "InvarianceTest",
+    "NaturalVideo",
     "Normalize",
+    "OpenTest",
+    "ParametricTest",
     "PixelFade",
     "Resize",
     "Sequences",
+    "TurningObject",
     "Video",
     "camera_sequences",
+    "camera_video",
+    "fill_range",
+    "load_coil20",
+    "load_images",
     "load_sequences",
+    "natural_patches",
     "photographs",
+    "smooth_contrast",
     "transform_named",
+    "turning_objects",
+    "whiten",
 ]

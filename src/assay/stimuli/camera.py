@@ -24,7 +24,7 @@ class CameraClip(Clip):
 
     Frame t of T shows the picture through a window of ``size`` pixels whose centre, angle and scale move at
     constant speed: ``shift`` (rows, columns) in pixels per frame, ``turn_deg`` per frame, ``zoom`` as a
-    factor per frame; the path is centred on the picture's centre.
+    factor per frame; in the middle of the clip the window is at ``centre`` (rows, columns from the picture's centre).
     """
 
     name: str
@@ -34,6 +34,7 @@ class CameraClip(Clip):
     shift: tuple[float, float] = (0.0, 0.0)
     turn_deg: float = 0.0
     zoom: float = 1.0
+    centre: tuple[float, float] = (0.0, 0.0)
 
     def frames(self) -> Iterator[Array]:
         """Render one frame at a time."""
@@ -44,16 +45,21 @@ class CameraClip(Clip):
         for t in range(self.length):
             s = t - (self.length - 1) / 2
             angle, scale = np.radians(self.turn_deg * s), self.zoom**s
-            y = scale * (np.cos(angle) * rows - np.sin(angle) * columns) + self.shift[0] * s
-            x = scale * (np.sin(angle) * rows + np.cos(angle) * columns) + self.shift[1] * s
+            y = scale * (np.cos(angle) * rows - np.sin(angle) * columns) + self.shift[0] * s + self.centre[0]
+            x = scale * (np.sin(angle) * rows + np.cos(angle) * columns) + self.shift[1] * s + self.centre[1]
             grid = torch.stack([x / ((width - 1) / 2), y / ((height - 1) / 2)], -1)[None]
             frame = F.grid_sample(picture, grid, mode="bilinear", padding_mode="reflection", align_corners=True)
             yield frame[0].float().numpy()
 
+    def count(self) -> int:
+        """As set."""
+        return self.length
+
     @cached_property
     def fingerprint(self) -> str:
         """Hash of the picture and the motion."""
-        return fingerprint(self.picture, self.size, self.length, self.shift, self.turn_deg, self.zoom)
+        motion = (self.shift, self.turn_deg, self.zoom, self.centre)
+        return fingerprint(self.picture, self.size, self.length, motion)
 
 
 def camera_sequences(
@@ -91,3 +97,49 @@ def camera_sequences(
         if "zoom" in motions:
             clips.append(CameraClip(f"{name}-zoom", picture, size, length, zoom=1.03))
     return Sequences(tuple(clips), f"camera motion over photographs, {size} px")
+
+
+def camera_video(
+    size: int = 32,
+    length: int = 100,
+    color: Color = "grey",
+    clips: int = 3,
+    speed: float = 1.0,
+    turn_deg: float = 2.0,
+    pictures: int | None = None,
+    seed: int = 0,
+) -> dict[str, Sequences]:
+    """Camera motion for the video test: ``translation`` and ``rotation_2d``, by clips that do nothing else.
+
+    The camera passes over the photographs (see `photographs`) at their own resolution: in a random direction at
+    ``speed`` pixels a frame, or turning by ``turn_deg`` a frame around the centre of the window, at a random place.
+
+    Args:
+        size: Side of the frames in pixels.
+        length: Frames per clip.
+        color: ``"rgb"`` or ``"grey"``.
+        clips: Clips per photograph and motion.
+        speed: Pixels per frame.
+        turn_deg: Degrees per frame.
+        pictures: Use only this many photographs.
+        seed: Of directions and places.
+    """
+    if min(size, length, clips) < 1:
+        raise AssayError(f"size={size}, length={length}, clips={clips}: all must be at least 1")
+    rng = np.random.default_rng(seed)
+    moving: dict[str, list[Clip]] = {"translation": [], "rotation_2d": []}
+    for name, picture in list(photographs(None, color))[:pictures]:
+        for i in range(clips):
+            for motion, found in moving.items():
+                angle = rng.uniform(0, 2 * np.pi)
+                shift = (speed * np.sin(angle), speed * np.cos(angle)) if motion == "translation" else (0.0, 0.0)
+                turn = 0.0 if motion == "translation" else float(turn_deg * rng.choice((-1, 1)))
+                # The window's whole path lies inside the picture, where it fits.
+                room = [
+                    max(side / 2 - size * 0.75 - abs(step) * length / 2, 0)
+                    for side, step in zip(picture.shape[-2:], shift, strict=True)
+                ]
+                centre = (float(rng.uniform(-room[0], room[0])), float(rng.uniform(-room[1], room[1])))
+                clip = CameraClip(f"{name}-{i}", picture, size, length, shift, turn, centre=centre)
+                found.append(clip)
+    return {name: Sequences(tuple(found), f"camera {name}, {size} px") for name, found in moving.items()}

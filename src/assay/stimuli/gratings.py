@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from assay.errors import AssayError
 from assay.fingerprint import fingerprint
+from assay.stimuli.pictures import Array
+from assay.stimuli.trajectories import ClosedTest
 
-Array = np.ndarray[Any, np.dtype[Any]]
 UNIT = 32  # pixels
 AXES = ("frequency", "orientation", "phase")
 
 
 @dataclass(frozen=True)
-class Gratings:
+class Gratings(ClosedTest):
     """All gratings I(x, y) = b + a·sin(ω(x cos θ + y sin θ) − φ) of a grid; x, y in pixels from the centre.
 
     Stimulus number ((f·O) + o)·P + p has the f-th frequency, o-th orientation and p-th phase.
@@ -51,6 +51,8 @@ class Gratings:
     mean: float = 0.5
     channels: int = 1
 
+    name = "gratings"
+
     def __post_init__(self) -> None:
         if self.size < 2 or self.orientations < 1 or self.phases < 1 or self.channels < 1 or not self.frequencies:
             raise AssayError(
@@ -61,6 +63,11 @@ class Gratings:
             raise AssayError(
                 f"frequencies={self.frequencies} are cycles per {UNIT} pixels: above 0 and at most {UNIT // 2}"
             )
+
+    @property
+    def transformations(self) -> tuple[str, ...]:
+        """Frequency, orientation and phase, those of them that vary."""
+        return tuple(axis for axis, count in zip(AXES, self.shape, strict=True) if count > 1)
 
     @property
     def shape(self) -> tuple[int, int, int]:

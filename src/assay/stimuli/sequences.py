@@ -34,6 +34,10 @@ class Clip(ABC):
     def fingerprint(self) -> str:
         """Content hash."""
 
+    def count(self) -> int:
+        """How many frames; reads them where nothing else tells."""
+        return sum(1 for _ in self.frames())
+
     def checked_frames(self) -> Iterator[Array]:
         """`frames`, with an error for a frame that is not finite or not shaped like the first."""
         shape = None
@@ -61,6 +65,10 @@ class FrameFolder(Clip):
         """Read and resize one picture at a time."""
         for path in self.paths:
             yield picture_to_array(read_picture(path), self.size, self.color)
+
+    def count(self) -> int:
+        """One per picture."""
+        return len(self.paths)
 
     @property
     def fingerprint(self) -> str:
@@ -156,6 +164,10 @@ class ArrayClip(Clip):
     def frames(self) -> Iterator[Array]:
         """One frame after another."""
         yield from self.array
+
+    def count(self) -> int:
+        """Length of the array."""
+        return len(self.array)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -1,0 +1,418 @@
+"""Invariance: how much more often than usual a layer's units fire on transforms of what drives them.
+
+Goodfellow, Le, Saxe, Lee, Ng 2009, "Measuring invariances in deep networks".
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from assay.errors import AssayError
+from assay.layers import ALL, Layers
+from assay.measures.base import Measure
+from assay.measures.driven import Driven, Near, near_from_responses, replace_units
+from assay.measures.firing import (
+    SIGNS,
+    SLACK,
+    SignedScores,
+    Signs,
+    choose_sign,
+    firing_count,
+    near_count,
+    top_proportion_mean,
+)
+from assay.measures.showing import batch_size, show
+from assay.progress import report
+from assay.stimuli.pictures import strip
+from assay.stimuli.trajectories import ClosedTest, InvarianceTest, OpenTest
+from assay.subject import Subject
+
+log = logging.getLogger(__name__)
+
+Array = np.ndarray[Any, Any]
+Units = Literal["all", "channels", "centre"]
+STATUSES = ("ok", "tied", "constant", "sparse", "always on", "silent", "not finite")
+_LOOK_AGAIN = 1 << 27  # responses of units with many ties kept at a time
+_SHOWN = 6  # stimuli in a picture
+
+
+@dataclass(frozen=True)
+class Invariance(Measure):
+    """The firing-rate invariance score of every layer, for every transformation of a test.
+
+    All layers are measured in one pass over the stimuli (a parametric test then shows their transforms). Units are
+    scored as by `invariance_scores`; a layer's score is Inv_p, the mean of its best-scoring proportion ``top``.
+
+    Table: one row per layer and transformation. ``score`` is Inv_p with a 95 % interval ``low``, ``high`` (bootstrap
+    over units and stimuli), ``n`` the units it is the mean of, ``mean_score`` the mean over all defined units and
+    ``p10`` … ``p90`` their distribution, ``negative`` the share of units with sign −1. ``units`` is how many units the
+    layer has, and the columns named as the statuses of `invariance_scores` how many of them had each. ``best_unit``,
+    its ``best_score`` and ``pictures`` (PNG) show the stimuli that drive the best unit most.
+    ``status``: ``ok``, ``undefined`` (no unit has a score), ``not per stimulus`` (the layer's output does not have one
+    entry per stimulus).
+
+    Args:
+        test: What to show and how it is transformed: `assay.stimuli.Gratings`, `NaturalVideo`, `ParametricTest`.
+        layers: Which layers; all by default.
+        firing_rate: Global firing rate G.
+        top: The proportion p of Inv_p.
+        near_max: How many stimuli make Z: a count, or a share of those on which the unit fires.
+        signs: ``"choose"``, or ``"positive"`` for units trained to be sparse.
+        units: ``"all"``; ``"channels"`` (of each channel its largest response over positions); ``"centre"`` (of each
+            channel the unit at the central position).
+        bootstrap: Resamples for the intervals; 0 for none.
+        seed: Of the bootstrap.
+        batch_size: Stimuli per forward pass; by default 32 on a CPU and 256 on a GPU.
+    """
+
+    test: InvarianceTest
+    layers: Layers = ALL
+    firing_rate: float = 0.01
+    top: float = 0.2
+    near_max: int | float = 0.1
+    signs: Signs = "choose"
+    units: Units = "all"
+    bootstrap: int = 200
+    seed: int = 0
+    batch_size: int | None = None
+
+    name: ClassVar[str] = "invariance"
+    value: ClassVar[str] = "score"
+
+    def __post_init__(self) -> None:
+        if self.signs not in SIGNS:
+            raise AssayError(f"signs={self.signs!r} is not 'choose' or 'positive'")
+        if self.units not in ("all", "channels", "centre"):
+            raise AssayError(f"units={self.units!r} is not 'all', 'channels' or 'centre'")
+        if self.bootstrap < 0:
+            raise AssayError(f"bootstrap={self.bootstrap} must be at least 0")
+        top_proportion_mean(np.zeros(1), self.top)
+        near_count(self.near_max, np.ones(1, dtype=np.int64))
+
+    def check(self, subject: Subject) -> None:
+        """There are enough stimuli, the network sees one, and the layers exist."""
+        firing_count(len(self.test), self.firing_rate)
+        batch_size(subject, self.batch_size)
+        show(subject, torch.from_numpy(next(self.test.batches(1))), lambda layer, output: None, self.layers)
+
+    def __call__(self, subject: Subject) -> pd.DataFrame:
+        """Show the test once; one row per layer and transformation."""
+        rng = np.random.default_rng(self.seed)
+        rows = []
+        for layer, order, transformation, scores, pairs in self._scored(subject):
+            row = {"layer": layer, "order": order, "test": self.test.name, "transformation": transformation}
+            rows.append(row | self._row(scores, pairs, rng))
+        return pd.DataFrame(rows)
+
+    def per_unit(self, subject: Subject) -> pd.DataFrame:
+        """One row per layer, transformation and unit: the columns of `invariance_scores`."""
+        frames = []
+        for layer, order, transformation, scores, _ in self._scored(subject):
+            if scores is not None:
+                labels = {"layer": layer, "order": order, "test": self.test.name, "transformation": transformation}
+                frames.append(pd.DataFrame(labels | {"unit": np.arange(len(scores))}).join(scores))
+        return pd.concat(frames, ignore_index=True)
+
+    # -- showing --------------------------------------------------------------------------------------
+
+    def _scored(self, subject: Subject) -> Iterator[tuple[str, int, str, pd.DataFrame | None, Near | None]]:
+        """Per layer and transformation: the scores of its units, and Z with local rates of the chosen signs."""
+        with subject.showing():
+            stream = _Stream(self, subject)
+            stream.show()
+            for transformation in self.test.transformations:
+                found = stream.near(transformation)
+                scored = {layer: _scores(stream.driven[layer], nears) for layer, nears in found.items()}
+                for order, layer in enumerate(stream.layers):
+                    yield layer, order, transformation, *scored.get(stream.owner(layer), (None, None))
+
+    # -- rows -----------------------------------------------------------------------------------------
+
+    def _row(self, scores: pd.DataFrame | None, pairs: Near | None, rng: np.random.Generator) -> dict[str, Any]:
+        if scores is None or pairs is None:
+            empty = dict.fromkeys(("score", "low", "high", "mean_score", "p10", "p25", "p50", "p75", "p90"), np.nan)
+            counts = {_column(status): 0 for status in STATUSES}
+            none = {"best_unit": -1, "best_score": np.nan, "pictures": b"", "status": "not per stimulus"}
+            return empty | {"n": 0, "negative": np.nan, "units": 0} | counts | none
+        values = scores["score"].to_numpy()
+        defined = values[np.isfinite(values)]
+        low, high = self._interval(scores, pairs, rng)
+        quantiles = np.quantile(defined, (0.1, 0.25, 0.5, 0.75, 0.9)) if len(defined) else [np.nan] * 5
+        best = int(np.nanargmax(values)) if len(defined) else -1
+        return {
+            "score": top_proportion_mean(values, self.top),
+            "low": low,
+            "high": high,
+            "n": int(np.ceil(self.top * len(defined) - 1e-9)),
+            "mean_score": float(defined.mean()) if len(defined) else np.nan,
+            **dict(zip(("p10", "p25", "p50", "p75", "p90"), map(float, quantiles), strict=True)),
+            "negative": float((scores["sign"] == -1).sum() / len(defined)) if len(defined) else np.nan,
+            "units": len(values),
+            **{_column(status): int((scores["status"] == status).sum()) for status in STATUSES},
+            "best_unit": best,
+            "best_score": float(values[best]) if best >= 0 else np.nan,
+            "pictures": self._pictures(best, pairs),
+            "status": "ok" if len(defined) else "undefined",
+        }
+
+    def _interval(self, scores: pd.DataFrame, pairs: Near, rng: np.random.Generator) -> tuple[float, float]:
+        """95 % bootstrap interval of Inv_p: stimuli (the same draw for all units) and units are drawn anew.
+
+        Thresholds stay as they are. A unit none of whose Z is drawn is left out of that resample.
+        """
+        defined = np.flatnonzero(np.isfinite(scores["score"]))
+        if not self.bootstrap or len(defined) < 2:
+            return np.nan, np.nan
+        place = np.full(len(scores), -1)
+        place[defined] = np.arange(len(defined))
+        unit, rate = place[pairs.unit], scores["global_rate"].to_numpy()[defined]
+        n = len(self.test)
+        means = np.empty(self.bootstrap)
+        for b in range(self.bootstrap):
+            weight = rng.multinomial(n, np.full(n, 1 / n))[pairs.stimulus]
+            total = np.bincount(unit, weight, minlength=len(defined))
+            fired = np.bincount(unit, weight * pairs.local, minlength=len(defined))
+            with np.errstate(invalid="ignore", divide="ignore"):
+                drawn = (fired / total / rate)[rng.integers(len(defined), size=len(defined))]
+            means[b] = top_proportion_mean(drawn, self.top)
+        low, high = np.nanquantile(means, (0.025, 0.975)) if np.isfinite(means).any() else (np.nan, np.nan)
+        return float(low), float(high)
+
+    def _pictures(self, unit: int, pairs: Near) -> bytes:
+        """The stimuli that drive a unit most."""
+        mine = pairs.stimulus[pairs.unit == unit][:_SHOWN]
+        return strip(self.test.pictures(mine)) if len(mine) else b""
+
+
+class _Stream:
+    """One pass of a test through a subject, and what is needed beyond it."""
+
+    def __init__(self, measure: Invariance, subject: Subject) -> None:
+        self.measure, self.subject, self.test = measure, subject, measure.test
+        self.size = batch_size(subject, measure.batch_size)
+        self.driven: dict[str, Driven] = {}
+        self.layers: list[str] = []
+        self.alias: dict[str, str] = {}
+        self._not_per_stimulus: set[str] = set()
+        firing_count(len(self.test), measure.firing_rate)
+
+    def show(self) -> None:
+        """Show all stimuli; every layer keeps what drives it."""
+        n, measure = len(self.test), self.measure
+        shown = 0
+        for batch in self._batches():
+            seen = _Seen()
+
+            def visit(
+                layer: str, output: Tensor, count: int = len(batch), first: bool = not shown, seen: Any = seen
+            ) -> None:
+                same = seen.again(layer, output)
+                if first:
+                    self.layers.append(layer)
+                    if same is not None:
+                        self.alias[layer] = same
+                if layer in self.alias:
+                    if self.alias[layer] != same:
+                        raise AssayError(f"layer {layer!r} of {self.subject.name!r} is not the same in every batch")
+                elif self._fits(layer, output, count):
+                    if layer not in self.driven:
+                        self.driven[layer] = Driven(n, measure.firing_rate, measure.signs)
+                    self.driven[layer].extend(self._responses(output))
+
+            show(self.subject, batch, visit, measure.layers)
+            shown += len(batch)
+            report(f"{self.subject.name}: stimuli", shown, n)
+
+    def near(self, transformation: str) -> dict[str, dict[int, Near]]:
+        """Per layer and sign: Z of all units, with local rates."""
+        test, measure = self.test, self.measure
+        eligible = np.ones(len(test), dtype=bool)
+        table = test.trajectories(transformation) if isinstance(test, ClosedTest) else None
+        among = test.among(transformation) if isinstance(test, ClosedTest) else None
+        if among is not None:
+            eligible = np.isin(np.arange(len(test)), among)
+        found: dict[str, dict[int, Near]] = {}
+        again: dict[str, Array] = {}
+        for layer, driven in self.driven.items():
+            found[layer], unknown = {}, np.zeros(len(driven.finite), dtype=bool)
+            met = np.zeros_like(unknown)
+            for sign in driven.signs:
+                near, beyond = driven.near(sign, measure.near_max, eligible)
+                if table is not None:
+                    near = replace(near, local=driven.local_rates(sign, near, table))
+                found[layer][sign] = near
+                unknown |= beyond
+                met |= np.isin(near.status, ("ok", "tied")) & (near.firing <= (1 + SLACK) * driven.asked)
+            again[layer] = np.flatnonzero(unknown & ~met & driven.finite)
+        for layer, units, responses in self._look_again(again):
+            for sign in found[layer]:
+                more = near_from_responses(responses, sign, measure.firing_rate, measure.near_max, eligible, table)
+                found[layer][sign] = replace_units(found[layer][sign], units, more)
+        if isinstance(test, OpenTest):
+            self._show_transforms(test, transformation, found)
+        return found
+
+    def owner(self, layer: str) -> str:
+        """The layer whose account serves this one."""
+        return self.alias.get(layer, layer)
+
+    def _batches(self) -> Iterator[Tensor]:
+        for batch in self.test.batches(self.size):
+            yield torch.from_numpy(batch).to(self.subject.device)
+
+    def _fits(self, layer: str, output: Tensor, count: int) -> bool:
+        if self.subject.is_per_sample(layer) and len(output) == count and layer not in self._not_per_stimulus:
+            return True
+        if layer in self.driven:
+            raise AssayError(f"layer {layer!r} of {self.subject.name!r} has not one entry per stimulus in every batch")
+        self._not_per_stimulus.add(layer)
+        return False
+
+    def _responses(self, output: Tensor) -> Tensor:
+        """The layer's output as stimuli × units."""
+        x = torch.view_as_real(output) if output.is_complex() else output
+        if not x.is_floating_point():
+            x = x.float()
+        if x.dim() > 2 and self.measure.units == "channels":
+            x = x.flatten(2).amax(2)
+        elif x.dim() > 2 and self.measure.units == "centre":
+            for axis in range(x.dim() - 1, 1, -1):
+                x = x.select(axis, x.shape[axis] // 2)
+        return x.reshape(len(x), -1)
+
+    def _look_again(self, wanted: dict[str, Array]) -> Iterator[tuple[str, Array, Array]]:
+        """All responses of units whose ties are many, layer by layer, a bounded number of units at a time."""
+        step = max(_LOOK_AGAIN // len(self.test), 1)
+        portions = [(layer, u) for layer, units in wanted.items() for u in _portions(units, step)]
+        while portions:
+            now: dict[str, Array] = {}
+            while portions and portions[0][0] not in now and sum(map(len, now.values())) < step:
+                layer, units = portions.pop(0)
+                now[layer] = units
+            held: dict[str, list[Array]] = {layer: [] for layer in now}
+
+            def visit(layer: str, output: Tensor, now: Any = now, held: Any = held) -> None:
+                columns = torch.from_numpy(now[layer]).to(output.device)
+                held[layer].append(self._responses(output)[:, columns].float().cpu().numpy())
+
+            for batch in self._batches():
+                show(self.subject, batch, visit, list(now))
+            for layer, units in now.items():
+                yield layer, units, np.concatenate(held[layer])
+
+    def _show_transforms(self, test: OpenTest, transformation: str, found: dict[str, dict[int, Near]]) -> None:
+        """Show the stimuli that drive any unit at all magnitudes, and see whether the units go on firing."""
+        shown = [near.stimulus for nears in found.values() for near in nears.values()]
+        wanted = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *shown]))
+        if not len(wanted):
+            return
+        lookups = {layer: _Lookup(nears, wanted) for layer, nears in found.items()}
+        one = torch.from_numpy(test.pictures(wanted[:1])).to(self.subject.device)
+        magnitudes = test.trajectory(transformation, one).shape[1]
+        step = max(self.size // magnitudes, 1)
+        for start in range(0, len(wanted), step):
+            stimuli = torch.from_numpy(test.pictures(wanted[start : start + step])).to(self.subject.device)
+
+            def visit(layer: str, output: Tensor, first: int = start) -> None:
+                lookups[layer].count(self._responses(output), first, magnitudes)
+
+            show(self.subject, test.trajectory(transformation, stimuli).flatten(0, 1), visit, list(lookups))
+            report(f"{self.subject.name}: {transformation}", min(start + step, len(wanted)), len(wanted))
+        for layer, lookup in lookups.items():
+            for sign, local in lookup.locals().items():
+                found[layer][sign] = replace(found[layer][sign], local=local)
+
+
+class _Seen:
+    """Which layer returned a tensor first: a container returns the very tensor of its last child."""
+
+    def __init__(self) -> None:
+        self.layer, self.output, self.version = "", torch.empty(0), -1
+
+    def again(self, layer: str, output: Tensor) -> str | None:
+        """The layer that has just returned this tensor, unchanged since."""
+        version = -1 if output.is_inference() else output._version
+        if output is self.output and version == self.version >= 0:
+            return self.layer
+        self.layer, self.output, self.version = layer, output, version
+        return None
+
+
+class _Lookup:
+    """The pairs (unit, z) of a layer in the order of z, and how often the unit fired on the transforms of z."""
+
+    def __init__(self, nears: dict[int, Near], shown: Array) -> None:
+        self.sizes = {sign: len(near.unit) for sign, near in nears.items()}
+        unit = np.concatenate([near.unit for near in nears.values()])
+        limit = np.concatenate([near.thresholds[near.unit] for near in nears.values()])
+        sign = np.repeat(list(nears), list(self.sizes.values())).astype(np.float64)
+        place = np.searchsorted(shown, np.concatenate([near.stimulus for near in nears.values()]))
+        self.order = np.argsort(place, kind="stable")
+        self.place = place[self.order]
+        self.unit, self.sign, self.limit = (torch.from_numpy(a[self.order]) for a in (unit, sign, limit))
+        self.local = torch.full((len(unit),), torch.nan, dtype=torch.float64)
+
+    def count(self, responses: Tensor, first: int, magnitudes: int) -> None:
+        """Responses to all magnitudes of the stimulus at place ``first``, then of the next, …"""
+        device = responses.device
+        if self.unit.device != device:
+            self.unit, self.sign, self.limit, self.local = (
+                t.to(device) for t in (self.unit, self.sign, self.limit, self.local)
+            )
+        low, high = np.searchsorted(self.place, (first, first + len(responses) // magnitudes))
+        mine = slice(int(low), int(high))
+        row = torch.from_numpy((self.place[mine] - first) * magnitudes).to(device)
+        rows = row[:, None] + torch.arange(magnitudes, device=device)
+        values = responses[rows, self.unit[mine, None]].double() * self.sign[mine, None]
+        self.local[mine] = (values > self.limit[mine, None]).double().mean(1)
+
+    def locals(self) -> dict[int, Array]:
+        """Local rates by sign, in the order of the pairs given."""
+        back = np.empty(len(self.order))
+        back[self.order] = self.local.cpu().numpy()
+        return dict(zip(self.sizes, np.split(back, np.cumsum(list(self.sizes.values()))[:-1]), strict=True))
+
+
+def _scores(driven: Driven, nears: dict[int, Near]) -> tuple[pd.DataFrame, Near]:
+    """The scores of a layer's units, and the pairs of their chosen signs."""
+    signed = [
+        SignedScores(sign, near.thresholds, near.firing / driven.n, _mean_local(near), near.status)
+        for sign, near in nears.items()
+    ]
+    scores = choose_sign(signed, driven.asked / driven.n, driven.finite)
+    return scores, _chosen(scores, nears)
+
+
+def _portions(units: Array, step: int) -> list[Array]:
+    return [units[i : i + step] for i in range(0, len(units), step)]
+
+
+def _mean_local(near: Near) -> Array:
+    """L per unit."""
+    count = np.bincount(near.unit, minlength=len(near.status))
+    total = np.bincount(near.unit, near.local, minlength=len(near.status))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(total / count)
+
+
+def _chosen(scores: pd.DataFrame, nears: dict[int, Near]) -> Near:
+    """The pairs of each unit's chosen sign."""
+    parts = []
+    for sign, near in nears.items():
+        mine = (scores["sign"].to_numpy() == sign)[near.unit]
+        parts.append((near.unit[mine], near.stimulus[mine], near.local[mine]))
+    unit, stimulus, local = (np.concatenate(p) for p in zip(*parts, strict=True))
+    some = next(iter(nears.values()))
+    return Near(some.thresholds, some.firing, some.status, unit, stimulus, local)
+
+
+def _column(status: str) -> str:
+    return status.replace(" ", "_")

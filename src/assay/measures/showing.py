@@ -1,0 +1,26 @@
+"""Showing stimuli to a subject, with torch's complaints made sentences."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from assay.errors import AssayError, first_line
+from assay.layers import Layers
+from assay.subject import Subject, Visitor
+
+
+def show(subject: Subject, stimuli: Tensor, visit: Visitor, layers: Layers) -> None:
+    """`Subject.visit`; a network that cannot take the stimuli is an error that names their shape."""
+    try:
+        subject.visit(stimuli, visit, layers)
+    except RuntimeError as error:  # torch's own complaint about shapes
+        raise AssayError(
+            f"{subject.name!r} cannot see frames of shape {tuple(stimuli.shape[1:])}: {first_line(error)}"
+        ) from error
+
+
+def batch_size(subject: Subject, asked: int | None) -> int:
+    """As asked; else 32 on a CPU, 256 on a GPU."""
+    if asked is not None and asked < 1:
+        raise AssayError(f"batch_size={asked} must be at least 1")
+    return asked or (256 if subject.device.type == "cuda" else 32)

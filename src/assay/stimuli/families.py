@@ -1,0 +1,169 @@
+"""The parametric test: any family of transformations τ(x, γ) on any set of images."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from assay.errors import AssayError, nearest
+from assay.fingerprint import fingerprint
+from assay.stimuli.images import Images
+from assay.stimuli.pictures import Array
+from assay.stimuli.trajectories import OpenTest
+
+Transformation = Callable[[Tensor, Tensor], Tensor]
+"""τ: pictures N×C×H×W and one magnitude for each of them to pictures of the same shape."""
+
+
+def rotation(x: Tensor, degrees: Tensor) -> Tensor:
+    """Turn around the centre, counter-clockwise; what comes in from outside is 0."""
+    from kornia.geometry.transform import rotate
+
+    return rotate(x, degrees)  # type: ignore[no-any-return]
+
+
+def translation_x(x: Tensor, pixels: Tensor) -> Tensor:
+    """Shift to the right; what comes in from outside is 0."""
+    from kornia.geometry.transform import translate
+
+    return translate(x, torch.stack([pixels, torch.zeros_like(pixels)], 1))  # type: ignore[no-any-return]
+
+
+def translation_y(x: Tensor, pixels: Tensor) -> Tensor:
+    """Shift downwards; what comes in from outside is 0."""
+    from kornia.geometry.transform import translate
+
+    return translate(x, torch.stack([torch.zeros_like(pixels), pixels], 1))  # type: ignore[no-any-return]
+
+
+def scale(x: Tensor, factor: Tensor) -> Tensor:
+    """Enlarge around the centre."""
+    from kornia.geometry.transform import scale as kornia_scale
+
+    return kornia_scale(x, torch.stack([factor, factor], 1))  # type: ignore[no-any-return]
+
+
+def brightness(x: Tensor, amount: Tensor) -> Tensor:
+    """Add a constant."""
+    return x + amount[:, None, None, None]
+
+
+def contrast(x: Tensor, factor: Tensor) -> Tensor:
+    """Multiply the difference from the picture's mean."""
+    mean = x.mean((1, 2, 3), keepdim=True)
+    return mean + factor[:, None, None, None] * (x - mean)
+
+
+def blur(x: Tensor, sigma: Tensor) -> Tensor:
+    """Gaussian of σ pixels, cut at 3σ of the largest; σ = 0 leaves the picture alone."""
+    from kornia.filters import gaussian_blur2d
+
+    reach = min(math.ceil(3 * float(sigma.max())), min(x.shape[-2:]) - 1)
+    wide = sigma.clamp_min(1e-3)[:, None].expand(-1, 2)
+    blurred = gaussian_blur2d(x, (2 * reach + 1, 2 * reach + 1), wide) if reach else x
+    return torch.where((sigma > 0)[:, None, None, None], blurred, x)
+
+
+NAMED: Mapping[str, Transformation] = {
+    f.__name__: f for f in (rotation, translation_x, translation_y, scale, brightness, contrast, blur)
+}
+
+
+@dataclass(frozen=True)
+class Family:
+    """One transformation at several magnitudes γ ∈ Γ.
+
+    Args:
+        transformation: A name (rotation in degrees, translation_x and translation_y in pixels, scale, brightness,
+            contrast, blur in pixels) or any function of pictures N×C×H×W and N magnitudes.
+        magnitudes: Γ.
+    """
+
+    transformation: str | Transformation
+    magnitudes: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.transformation, str) and self.transformation not in NAMED:
+            known = nearest(self.transformation, NAMED)
+            raise AssayError(f"unknown transformation {self.transformation!r}{known}")
+        if not self.magnitudes or not all(math.isfinite(m) for m in self.magnitudes):
+            raise AssayError(f"magnitudes={self.magnitudes} must be finite numbers, at least one")
+
+    @property
+    def name(self) -> str:
+        """The transformation's name."""
+        given = self.transformation
+        return given if isinstance(given, str) else getattr(given, "__name__", type(given).__name__)
+
+    def __call__(self, pictures: Tensor) -> Tensor:
+        """N×C×H×W to N×M×C×H×W."""
+        function = NAMED[self.transformation] if isinstance(self.transformation, str) else self.transformation
+        gamma = torch.tensor(self.magnitudes, dtype=pictures.dtype, device=pictures.device)
+        repeated = pictures.repeat_interleave(len(gamma), 0)
+        moved = function(repeated, gamma.repeat(len(pictures)))
+        if moved.shape != repeated.shape:
+            raise AssayError(f"{self.name} made {tuple(moved.shape)} of pictures of {tuple(repeated.shape)}")
+        return moved.reshape(len(pictures), len(gamma), *pictures.shape[1:])
+
+
+@dataclass(frozen=True, eq=False)
+class ParametricTest(OpenTest):
+    """P(x) is a set of images; T(z) = {τ(z, γ) : γ ∈ Γ} is made of the image z, on the device of the network.
+
+    Args:
+        images: What is transformed.
+        families: The transformations; their names must differ.
+
+    Example:
+        >>> test = ParametricTest(Images(torch.rand(4, 1, 8, 8).numpy()), (Family("rotation", (0, 90, 180, 270)),))
+        >>> test.trajectory("rotation", torch.from_numpy(next(test.batches(4)))).shape
+        torch.Size([4, 4, 1, 8, 8])
+    """
+
+    images: Images
+    families: tuple[Family, ...]
+
+    name = "parametric"
+
+    def __post_init__(self) -> None:
+        names = [family.name for family in self.families]
+        if not names:
+            raise AssayError("families is empty: give at least one transformation")
+        if len(set(names)) < len(names):
+            raise AssayError(f"two families are called {next(n for n in names if names.count(n) > 1)!r}")
+
+    @property
+    def transformations(self) -> tuple[str, ...]:
+        """Names of the families."""
+        return tuple(family.name for family in self.families)
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @property
+    def description(self) -> str:
+        """Images and magnitudes."""
+        parts = (f"{f.name} at {len(f.magnitudes)} magnitudes" for f in self.families)
+        return f"{self.images.description}; {', '.join(parts)}"
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of images and families."""
+        return fingerprint("parametric", self.images.fingerprint, self.families)
+
+    def batches(self, size: int) -> Iterator[Array]:
+        """The images."""
+        for start in range(0, len(self), size):
+            yield self.images.array[start : start + size].copy()
+
+    def pictures(self, numbers: Array) -> Array:
+        """By index."""
+        return self.images.array[numbers.ravel()]
+
+    def trajectory(self, transformation: str, stimuli: Tensor) -> Tensor:
+        """Through the family of that name."""
+        return self.families[self.transformations.index(transformation)](stimuli)

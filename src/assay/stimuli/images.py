@@ -1,0 +1,99 @@
+"""Sets of pictures of one size, with labels where there are any."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from assay.errors import AssayError, first_line, nearest
+from assay.fingerprint import fingerprint
+from assay.stimuli.pictures import SUFFIXES, Array, Color, picture_to_array, read_picture
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """Pictures N×C×H×W in [0, 1] (uint8 and N×H×W are converted), and one label each if given.
+
+    Example:
+        >>> images = Images(np.zeros((3, 8, 8), dtype=np.uint8))
+        >>> images.array.shape, len(images)
+        ((3, 1, 8, 8), 3)
+    """
+
+    array: Array
+    labels: Array | None = None
+    source: str = "given"
+
+    def __post_init__(self) -> None:
+        array = np.asarray(self.array)
+        if array.ndim == 3:
+            array = array[:, None]
+        if array.ndim != 4 or 0 in array.shape:
+            raise AssayError(f"images are N×C×H×W or N×H×W, not {array.shape}")
+        array = array.astype(np.float32) / (255 if array.dtype == np.uint8 else 1)
+        if not np.isfinite(array).all():
+            raise AssayError(f"the images of {self.source} have NaN or infinite pixels")
+        array.setflags(write=False)
+        object.__setattr__(self, "array", array)
+        if self.labels is not None and len(self.labels) != len(array):
+            raise AssayError(f"there are {len(array)} images and {len(self.labels)} labels")
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @property
+    def description(self) -> str:
+        """How many, how large, from where."""
+        return f"{len(self)} images of {'×'.join(map(str, self.array.shape[1:]))} from {self.source}"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of pixels and labels."""
+        return fingerprint(self.array, self.labels)
+
+
+def load_images(
+    path: str | Path,
+    size: int | None = None,
+    color: Color | None = None,
+    *,
+    images: str = "images",
+    labels: str | None = None,
+    count: int | None = None,
+) -> Images:
+    """Images from a folder of pictures or from an ``.npz`` file of arrays.
+
+    Args:
+        path: Folder (pictures in the order of their names) or file.
+        size: Side to resize pictures of a folder to (central square, LANCZOS).
+        color: ``"grey"`` or ``"rgb"``, for a folder.
+        images: The array in the file: N×H×W, N×H×W×3 or N×C×H×W, uint8 or floats in [0, 1].
+        labels: The array of labels in the file.
+        count: Only the first so many.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise AssayError(f"images: {path} does not exist")
+    if path.is_dir():
+        files = sorted(p for p in path.iterdir() if p.suffix.lower() in SUFFIXES)[:count]
+        if not files:
+            raise AssayError(f"{path} holds no pictures ({', '.join(sorted(SUFFIXES))})")
+        found = [picture_to_array(read_picture(p), size, color) for p in files]
+        if len({a.shape for a in found}) > 1:
+            raise AssayError(f"the pictures in {path} differ in shape: give size=… and color=…")
+        return Images(np.stack(found), None, str(path))
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            for key in filter(None, (images, labels)):
+                if key not in file:
+                    raise AssayError(f"{path} has no array {key!r}{nearest(key, list(file))}")
+            array = file[images][:count]
+            marks = None if labels is None else file[labels][:count]
+    except (OSError, ValueError, EOFError) as error:
+        raise AssayError(f"{path} cannot be read as arrays ({first_line(error)})") from error
+    if array.ndim == 4 and array.shape[-1] in (1, 3) and array.shape[1] not in (1, 3):
+        array = array.transpose(0, 3, 1, 2)
+    return Images(array, marks, f"{path.name}: {images}")

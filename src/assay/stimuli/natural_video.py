@@ -1,0 +1,155 @@
+"""The natural-video test: time is the transformation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from assay.errors import AssayError
+from assay.fingerprint import fingerprint
+from assay.stimuli.pictures import Array
+from assay.stimuli.sequences import Clip, Sequences
+from assay.stimuli.trajectories import ClosedTest
+from assay.stimuli.whitening import smooth_contrast, whiten
+
+
+@dataclass(frozen=True, eq=False)
+class NaturalVideo(ClosedTest):
+    """Frames of natural sequences, each dominated by one transformation; T(z) is the frames around z in time.
+
+    P(x) is the patches of all frames of all clips. For each transformation Z is taken from its own clips, T(z) is the
+    frames up to ``reach`` before and after z at the same place (fewer at the ends of a clip).
+
+    Stimuli are numbered clip by clip, in a clip frame by frame, in a frame place by place.
+
+    Args:
+        clips: Sequences by transformation: ``{"translation": …, "rotation_2d": …, "rotation_3d": …}``; any names.
+        reach: γ: how many frames before and after.
+        patch: Side of the patches in pixels, the receptive field of what is tested; None for whole frames.
+        places: Patches per frame: 1 is the centre, where a camera that turns has its centre of rotation; n² is a
+            regular n×n grid.
+        whitened: Pass every frame through `whiten` and `smooth_contrast`. Then pixels lie in [−1, 1]
+            around 0; a network trained on pictures in [0, 1] wants False.
+
+    Example:
+        >>> from assay.stimuli import camera_sequences
+        >>> moving = camera_sequences(32, length=20, color="grey", motions=("translation",), pictures=2)
+        >>> video = NaturalVideo({"translation": moving}, patch=14, places=4)
+        >>> len(video), next(video.batches(8)).shape
+        (160, (8, 1, 14, 14))
+        >>> video.trajectories("translation")[0].tolist()
+        [0, 4, 8, 12, 16, 20, -1, -1, -1, -1, -1]
+
+    Goodfellow et al. 2009, §6: 60 frames a second, at least 100 frames a clip, γ = −5 … 5.
+    """
+
+    clips: Mapping[str, Sequences]
+    reach: int = 5
+    patch: int | None = None
+    places: int = 1
+    whitened: bool = True
+
+    name = "video"
+
+    def __post_init__(self) -> None:
+        if not self.clips:
+            raise AssayError("clips is empty: give sequences for at least one transformation")
+        if self.reach < 1:
+            raise AssayError(f"reach={self.reach} frames must be at least 1")
+        if self.patch is not None and self.patch < 1:
+            raise AssayError(f"patch={self.patch} pixels must be at least 1")
+        if self.places < 1 or round(self.places**0.5) ** 2 != self.places:
+            raise AssayError(f"places={self.places} is not a square number: 1, 4, 9, …")
+        if self.places > 1 and self.patch is None:
+            raise AssayError(f"places={self.places} needs the side of a patch")
+
+    @property
+    def transformations(self) -> tuple[str, ...]:
+        """As given."""
+        return tuple(self.clips)
+
+    @property
+    def _all(self) -> list[tuple[str, Clip]]:
+        return [(transformation, clip) for transformation, found in self.clips.items() for clip in found]
+
+    @cached_property
+    def _lengths(self) -> list[int]:
+        lengths = []
+        for _, clip in self._all:
+            lengths.append(clip.count())
+            if lengths[-1] < 2:
+                raise AssayError(f"clip {clip.name!r} has {lengths[-1]} frames: the video test needs at least 2")
+        return lengths
+
+    def __len__(self) -> int:
+        return sum(self._lengths) * self.places
+
+    @property
+    def description(self) -> str:
+        """How many frames of what."""
+        parts = ", ".join(f"{len(found)} clips of {name}" for name, found in self.clips.items())
+        cut = "whole frames" if self.patch is None else f"{self.places} patches of {self.patch}×{self.patch} a frame"
+        return f"{len(self)} stimuli from {parts}; {cut}{', whitened' if self.whitened else ''}; ±{self.reach} frames"
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the clips and settings."""
+        clips = [(name, found.fingerprint) for name, found in self.clips.items()]
+        return fingerprint("natural video", clips, self.reach, self.patch, self.places, self.whitened)
+
+    def batches(self, size: int) -> Iterator[Array]:
+        """All patches in order; a batch ends early where the shape changes."""
+        held: list[Array] = []
+        for _, clip in self._all:
+            frames = clip.checked_frames()
+            if self.whitened:
+                frames = smooth_contrast(whiten(frame) for frame in frames)
+            for frame in frames:
+                for patch in self._cut(frame, clip.name):
+                    if held and (len(held) == size or patch.shape != held[0].shape):
+                        yield np.stack(held)
+                        held = []
+                    held.append(patch)
+        if held:
+            yield np.stack(held)
+
+    def trajectories(self, transformation: str) -> Array:
+        """Frames within reach in the same clip, at the same place."""
+        self._known(transformation)
+        reach, places = self.reach, self.places
+        rows = np.full((len(self), 2 * reach + 1), -1)
+        first = 0
+        for length in self._lengths:
+            for t in range(length):
+                near = np.arange(max(t - reach, 0), min(t + reach + 1, length))
+                for place in range(places):
+                    rows[first + t * places + place, : len(near)] = first + near * places + place
+            first += length * places
+        return rows
+
+    def among(self, transformation: str) -> Array:
+        """The patches of this transformation's clips."""
+        self._known(transformation)
+        owner = np.repeat([name for name, _ in self._all], np.array(self._lengths) * self.places)
+        return np.flatnonzero(owner == transformation)
+
+    def _known(self, transformation: str) -> None:
+        if transformation not in self.clips:
+            raise AssayError(f"this video test has {', '.join(self.clips)}, not {transformation!r}")
+
+    def _cut(self, frame: Array, clip: str) -> Iterator[Array]:
+        if self.patch is None:
+            yield frame
+            return
+        side, (height, width) = self.patch, frame.shape[-2:]
+        if min(height, width) < side:
+            raise AssayError(f"clip {clip!r}: frames of {height}×{width} are smaller than patch={side}")
+        n = round(self.places**0.5)
+        for i in range(n):
+            for j in range(n):
+                top, left = (round((k + 1) / (n + 1) * whole - side / 2) for k, whole in ((i, height), (j, width)))
+                top, left = min(max(top, 0), height - side), min(max(left, 0), width - side)
+                yield frame[:, top : top + side, left : left + side]

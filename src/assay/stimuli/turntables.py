@@ -1,0 +1,164 @@
+"""Objects on a turntable: 3-D (out-of-plane) rotation, of photographed and of rendered objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from assay.errors import AssayError
+from assay.fingerprint import fingerprint
+from assay.stimuli.images import load_images
+from assay.stimuli.pictures import Array, Color, photographs
+from assay.stimuli.sequences import ArrayClip, Clip, Sequences
+
+Shape = Literal["ellipsoid", "box"]
+
+
+def load_coil20(path: str | Path) -> Sequences:
+    """COIL-20: 20 real objects, 72 views each in steps of 5°, as one clip per object.
+
+    Args:
+        path: An ``.npz`` file with ``images``, objects × views × H × W, uint8.
+
+    Nene, Nayar & Murase 1996, Columbia Object Image Library.
+    """
+    path = Path(path)
+    if not path.is_file() or path.suffix != ".npz":
+        raise AssayError(f"coil20: {path} is not an .npz file")
+    views = load_images(path).array
+    return Sequences(tuple(ArrayClip(f"object{i + 1}", v) for i, v in enumerate(views)), path.name)
+
+
+@dataclass(frozen=True, eq=False)
+class TurningObject(Clip):
+    """A textured solid on a turntable, seen orthographically under one fixed lamp, on black.
+
+    Frame t shows the object turned by ``start_deg`` + t·``turn_deg`` around its upright axis, which leans towards
+    the viewer by ``lean_deg``. The texture is a picture wrapped around the object by longitude and latitude; the light
+    is 0.35 ambient + 0.65 Lambertian.
+
+    Args:
+        name: What tables call it.
+        texture: C×H×W in [0, 1].
+        shape: ``"ellipsoid"`` or ``"box"``.
+        radii: Half axes (across, upright, deep); the frame shows −1.2 … 1.2.
+        size: Side of the frames in pixels.
+        length: Frames.
+        turn_deg: Degrees per frame.
+        start_deg: Angle of the first frame.
+        lean_deg: Lean of the axis.
+    """
+
+    name: str
+    texture: Array
+    shape: Shape
+    radii: tuple[float, float, float]
+    size: int
+    length: int
+    turn_deg: float = 2.0
+    start_deg: float = 0.0
+    lean_deg: float = 20.0
+
+    def count(self) -> int:
+        """As set."""
+        return self.length
+
+    def frames(self) -> Iterator[Array]:
+        """Cast one ray per pixel."""
+        texture = torch.from_numpy(np.array(self.texture)).double()[None]
+        axis = torch.linspace(-1.2, 1.2, self.size, dtype=torch.float64)
+        y, x = torch.meshgrid(-axis, axis, indexing="ij")
+        eye = torch.stack([x, y, torch.full_like(x, 10.0)], -1)
+        lamp = F.normalize(torch.tensor([-0.5, 0.6, 0.8], dtype=torch.float64), dim=0)
+        radii = torch.tensor(self.radii, dtype=torch.float64)
+        for t in range(self.length):
+            turn = _turned(np.radians(self.start_deg + t * self.turn_deg), np.radians(self.lean_deg))
+            origin, ray = eye @ turn, turn[2] * -1.0  # the viewer, in the object's own coordinates
+            point, normal, hit = (_ellipsoid if self.shape == "ellipsoid" else _box)(origin, ray, radii)
+            direction = F.normalize(point / radii, dim=-1)
+            longitude = torch.atan2(direction[..., 0], direction[..., 2]) / torch.pi
+            latitude = 2 * torch.asin(direction[..., 1].clamp(-1, 1)) / torch.pi
+            grid = torch.stack([longitude.abs() * 2 - 1, -latitude], -1)[None]
+            color = F.grid_sample(texture, grid, mode="bilinear", padding_mode="border", align_corners=True)[0]
+            light = 0.35 + 0.65 * (normal @ (lamp @ turn)).clamp_min(0)
+            yield torch.where(hit, color * light, 0.0).clamp(0, 1).float().numpy()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of texture, solid and motion."""
+        motion = (self.size, self.length, self.turn_deg, self.start_deg, self.lean_deg)
+        return fingerprint("turning object", self.texture, self.shape, self.radii, motion)
+
+
+def turning_objects(
+    size: int = 64,
+    length: int = 100,
+    color: Color = "grey",
+    count: int = 12,
+    turn_deg: float = 2.0,
+    seed: int = 0,
+) -> Sequences:
+    """Rendered objects: ellipsoids and boxes of random proportions, wrapped in the photographs of `photographs`.
+
+    Args:
+        size: Side of the frames in pixels.
+        length: Frames per clip.
+        color: ``"rgb"`` or ``"grey"``.
+        count: How many objects.
+        turn_deg: Degrees per frame.
+        seed: Of proportions, lean and first angle.
+    """
+    if min(size, length, count) < 1:
+        raise AssayError(f"size={size}, length={length}, count={count}: all must be at least 1")
+    rng = np.random.default_rng(seed)
+    textures = [picture for _, picture in photographs(256, color)]
+    shapes: tuple[Shape, Shape] = ("ellipsoid", "box")
+    clips = []
+    for i in range(count):
+        shape = shapes[i % 2]
+        radii = rng.uniform(0.45, 0.75 if shape == "box" else 1.0, 3)
+        start, lean = rng.uniform(0, 360), rng.uniform(0, 35)
+        clips.append(
+            TurningObject(
+                f"{shape}-{i}", textures[i % len(textures)], shape, (radii[0], radii[1], radii[2]),
+                size, length, turn_deg, start, lean,
+            )
+        )  # fmt: skip
+    return Sequences(tuple(clips), f"rendered objects, {size} px")
+
+
+def _turned(angle: float, lean: float) -> Tensor:
+    """Object to viewer: turn around the upright axis y, then lean around x. Rows are the viewer's axes."""
+    c, s, k, m = np.cos(angle), np.sin(angle), np.cos(lean), np.sin(lean)
+    turn = np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
+    tilt = np.array([[1, 0, 0], [0, k, -m], [0, m, k]])
+    return torch.from_numpy(tilt @ turn)
+
+
+def _ellipsoid(origin: Tensor, ray: Tensor, radii: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Nearest point, its outward normal, and whether the ray meets the ellipsoid at all."""
+    o, d = origin / radii, ray / radii
+    a, b, c = d @ d, o @ d, (o * o).sum(-1) - 1
+    inside = b * b - a * c
+    depth = (-b - inside.clamp_min(0).sqrt()) / a
+    point = origin + depth[..., None] * ray
+    return point, F.normalize(point / radii**2, dim=-1), inside > 0
+
+
+def _box(origin: Tensor, ray: Tensor, radii: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The same by slabs."""
+    safe = torch.where(ray.abs() < 1e-12, torch.full_like(ray, 1e-12), ray)
+    first, second = (-radii - origin) / safe, (radii - origin) / safe
+    near, far = torch.minimum(first, second), torch.maximum(first, second)
+    depth, face = near.max(-1)
+    point = origin + depth[..., None] * ray
+    normal = F.one_hot(face, 3).double() * -safe.sign()
+    return point, normal, depth < far.min(-1).values

@@ -1,0 +1,84 @@
+"""Whitening and contrast: what natural images lose before a small network learns from them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from scipy import fft
+
+from assay.errors import AssayError
+from assay.stimuli.pictures import Array
+
+CUTOFF = 0.4  # cycles per pixel: 0.8 of the Nyquist frequency
+
+
+def whiten(picture: Array, cutoff: float = CUTOFF) -> Array:
+    """Flatten the spectrum of natural images by the band-pass filter R(f) = f·exp(−(f/f₀)⁴).
+
+    f is radial frequency in cycles per pixel. The amplitude of natural images falls as 1/f, which f undoes; the
+    exponential takes away the corners of the spectrum, where there is mostly noise. The picture is continued at its
+    borders by reflection (the filter acts on the discrete cosine transform). Its mean becomes 0.
+
+    Args:
+        picture: … × H × W.
+        cutoff: f₀ in cycles per pixel.
+
+    Example:
+        >>> whiten(np.full((8, 8), 0.7)).round(6).any()
+        np.False_
+
+    Olshausen & Field 1997; "whitened by applying a band pass filter", Goodfellow et al. 2009, §6.1.
+    """
+    if not 0 < cutoff <= 0.5:
+        raise AssayError(f"cutoff={cutoff} is not a frequency in (0, 0.5] cycles per pixel")
+    x = np.asarray(picture)
+    height, width = x.shape[-2:]
+    f = np.hypot(np.arange(height)[:, None] / (2 * height), np.arange(width) / (2 * width))
+    spectrum = fft.dctn(x.astype(np.float64), axes=(-2, -1), norm="ortho")
+    filtered = fft.idctn(spectrum * f * np.exp(-((f / cutoff) ** 4)), axes=(-2, -1), norm="ortho")
+    return np.asarray(filtered, dtype=np.float32)
+
+
+def fill_range(picture: Array, rms: float | None = None) -> Array:
+    """Scale a whitened picture so that three standard deviations reach ±1, and cut off what goes beyond.
+
+    x ← clip(x / (3·rms), −1, 1), rms the root mean square of the picture unless it is given; 0 stays 0.
+    """
+    constant = 3 * (float(np.sqrt(np.mean(np.square(picture)))) if rms is None else rms)
+    return np.clip(picture / (constant or 1.0), -1, 1).astype(np.float32)
+
+
+def smooth_contrast(frames: Iterable[Array], sigma: float = 10.0) -> Iterator[Array]:
+    """`fill_range` for the frames of a clip, by a constant that varies smoothly in time.
+
+    Frame t is scaled by Σ_w g(w)·rms_{t+w} / Σ_w g(w), g a Gaussian of ``sigma`` frames, cut at 3σ and at the ends
+    of the clip. Frames are read 3σ ahead, and no more are kept.
+
+    "A scaling constant that varies smoothly over time and attempts to make each image use as much of the dynamic
+    range of the image format as possible", Goodfellow et al. 2009, §6.1.
+    """
+    if sigma <= 0:
+        raise AssayError(f"sigma={sigma} frames must be positive")
+    reach = int(np.ceil(3 * sigma))
+    weight = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
+    rms: list[float] = []
+    ahead: deque[Array] = deque()
+    shown = 0
+
+    def scaled() -> Array:
+        nonlocal shown
+        low, high = max(shown - reach, 0), min(shown + reach + 1, len(rms))
+        g = weight[low - shown + reach : high - shown + reach]
+        constant = float(np.dot(g, rms[low:high]) / g.sum())
+        shown += 1
+        return fill_range(ahead.popleft(), constant)
+
+    for frame in frames:
+        ahead.append(frame)
+        rms.append(float(np.sqrt(np.mean(np.square(frame)))))
+        if len(ahead) > reach:
+            yield scaled()
+    while ahead:
+        yield scaled()

@@ -15,6 +15,7 @@ SOURCE = Path(assay.__file__).parent
 ROOMS = [
     {"errors", "progress", "fingerprint", "layers", "settings"},
     {"stimuli"},
+    {"training"},
     {"networks"},
     {"subject", "split"},
     {"sources"},

@@ -1,0 +1,71 @@
+"""Stacks of layers that learn without labels, one after the other; they speak scikit-learn too."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from assay.errors import AssayError
+from assay.training import Greedy, greedy
+
+
+class LearnedStack(nn.Module):
+    """Layers of one algorithm; each has ``loss(x)`` to learn by and ``forward(x)`` to represent.
+
+    As a torch module it is a subject for measures (its layers are named by ``layers``); as a learner it has
+    ``fit(X)`` without labels, ``transform(X, layer)`` and ``shallow()``.
+    """
+
+    def __init__(self, layers: Sequence[nn.Module]) -> None:
+        super().__init__()
+        if not layers:
+            raise AssayError(f"{type(self).__name__} needs at least one layer")
+        self.stack = nn.ModuleList(layers)
+        self.start = copy.deepcopy(self.stack.state_dict())
+
+    @property
+    def layers(self) -> list[str]:
+        """Names of its layers, the first one first."""
+        return [f"stack.{i}" for i in range(len(self.stack))]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The representation of the last layer."""
+        for layer in self.stack:
+            x = layer(x)
+        return x
+
+    def fit(self, X: Tensor | np.ndarray[Any, Any], y: None = None, settings: Greedy | None = None) -> Self:
+        """Learn from inputs alone, from the initial weights on; labels are not taken."""
+        if y is not None:
+            raise AssayError(f"{type(self).__name__} learns without labels: fit(X) only")
+        self.stack.load_state_dict(self.start)
+        greedy(self, X, settings)
+        return self
+
+    def transform(self, X: Tensor | np.ndarray[Any, Any], layer: int = -1, batch_size: int = 256) -> Any:
+        """The representation of a layer, samples × features, as NumPy."""
+        if not -len(self.stack) <= layer < len(self.stack):
+            raise AssayError(f"layer={layer}: there are {len(self.stack)} layers")
+        parameter = next(self.parameters())
+        wanted = range(layer % len(self.stack) + 1)
+        found = []
+        with torch.no_grad():
+            for batch in torch.split(torch.as_tensor(X), batch_size):
+                x = batch.to(parameter.device, parameter.dtype)
+                for i in wanted:
+                    x = self.stack[i](x)
+                found.append(x.flatten(1).cpu())
+        return torch.cat(found).numpy()
+
+    def shallow(self) -> Self:
+        """The same with its first layer only, as it was before learning."""
+        alone = copy.deepcopy(self)
+        alone.stack = alone.stack[:1]
+        alone.start = {name: value for name, value in self.start.items() if name.startswith("0.")}
+        alone.stack.load_state_dict(alone.start)
+        return alone

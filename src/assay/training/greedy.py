@@ -1,0 +1,246 @@
+"""Greedy layer-wise learning: each layer learns from what the layers below make of the data. One network or many.
+
+Bengio, Lamblin, Popovici, Larochelle 2007.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
+
+from assay.errors import AssayError
+from assay.fingerprint import fingerprint
+from assay.progress import report
+from assay.training.checkpoint import read_checkpoint, write_checkpoint
+
+State = dict[str, Tensor]
+
+
+class Stack(Protocol):
+    """A network of layers that learn one after the other."""
+
+    stack: nn.ModuleList
+    """Its layers: modules with a method ``loss(x)``, a scalar, for an input ``x`` of that layer."""
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """How to learn.
+
+    Args:
+        epochs: Passes over the data for each layer.
+        batch_size: Inputs per step.
+        learning_rate: Of Adam.
+        seed: Of the order of the data and of what the layers sample.
+        checkpoint: Where to keep what is learned so far; training goes on from there if it is the same training.
+        every: Epochs between checkpoints.
+    """
+
+    epochs: int = 30
+    batch_size: int = 256
+    learning_rate: float = 1e-3
+    seed: int = 0
+    checkpoint: Path | None = None
+    every: int = 1
+
+    def __post_init__(self) -> None:
+        if min(self.epochs, self.batch_size, self.every) < 1 or not self.learning_rate > 0:
+            raise AssayError(
+                f"epochs={self.epochs}, batch_size={self.batch_size}, every={self.every}, "
+                f"learning_rate={self.learning_rate}: all must be positive"
+            )
+
+
+def greedy(network: Stack, data: Tensor | np.ndarray[Any, Any], settings: Greedy | None = None) -> None:
+    """Let the layers of one network learn, in place, on the device the network is on."""
+    population([network], data, settings)
+
+
+def population(networks: Sequence[Stack], data: Tensor | np.ndarray[Any, Any], settings: Greedy | None = None) -> None:
+    """Let many networks of one shape learn at once, in place: stacked parameters, batched matrix products.
+
+    Each network learns as it would alone: all see the data in the same order, each has its own initial weights and
+    its own settings (whatever its layers keep as buffers, such as their weight decay), and Adam treats every
+    parameter by itself. Only the rounding of sums differs, and what layers sample.
+
+    Args:
+        networks: Of one architecture, all on one device.
+        data: Inputs, the first axis is the samples; moved to that device as a whole.
+        settings: How.
+    """
+    settings = settings or Greedy()
+    parts = [list(network.stack) for network in networks]
+    if not parts or not parts[0]:
+        raise AssayError("no networks, or networks without layers, to train")
+    shapes = [[tuple(p.shape) for p in nn.ModuleList(p).parameters()] for p in parts]
+    if any(shape != shapes[0] for shape in shapes):
+        raise AssayError("the networks of a population differ in shape: train each shape by itself")
+    device = next(parts[0][0].parameters()).device
+    samples = torch.as_tensor(data)
+    if not torch.isfinite(samples).all():
+        raise AssayError("the data to learn from have NaN or infinite values")
+    samples = samples.to(device, torch.float32)
+    saved = _Saved(settings, parts, samples)
+    for depth in range(len(parts[0])):
+        if depth < saved.depth:
+            continue
+        layer = _Layer([p[depth] for p in parts], [nn.Sequential(*p[:depth]) for p in parts], settings)
+        if depth == saved.depth:
+            layer.restore(saved.tensors)
+        for epoch in range(saved.epoch if depth == saved.depth else 0, settings.epochs):
+            layer.learn(samples, f"{settings.seed}/{depth}/{epoch}")
+            report(f"learning layer {depth + 1} of {len(parts[0])}", epoch + 1, settings.epochs)
+            if (epoch + 1) % settings.every == 0 or epoch + 1 == settings.epochs:
+                layer.write_back()
+                saved.write(parts, layer, depth, epoch + 1)
+        layer.write_back()
+
+
+class _Layer:
+    """One layer of all networks while it learns."""
+
+    def __init__(self, learners: list[nn.Module], lower: list[nn.Module], settings: Greedy) -> None:
+        self.learners, self.settings = learners, settings
+        self.stacked = len(learners) > 1
+        if self.stacked:
+            parameters, self.buffers = stack_module_state(learners)
+            self.parameters = {name: p.detach().requires_grad_() for name, p in parameters.items()}
+            self.loss = _vectorized(learners[0], "loss")
+            below = stack_module_state(lower)
+            forward = _vectorized(lower[0], "forward")
+            self.below: Callable[[Tensor], Tensor] = lambda x: forward(*below, x, shared=True)
+            self.first = not list(lower[0].parameters())
+        else:
+            self.parameters = {name: p for name, p in learners[0].named_parameters() if p.requires_grad}
+            self.below = lower[0]
+        self.optimizer = torch.optim.Adam(self.parameters.values(), lr=settings.learning_rate)
+
+    def learn(self, samples: Tensor, seed: str) -> None:
+        """One epoch; the seed says in which order, and what is sampled."""
+        number = int(fingerprint(seed)[:12], 16)
+        order = torch.randperm(len(samples), generator=torch.Generator().manual_seed(number))
+        with _seeded(number, samples.device):
+            for batch in torch.split(order.to(samples.device), self.settings.batch_size):
+                self._step(samples[batch])
+
+    def _step(self, batch: Tensor) -> None:
+        with torch.no_grad():
+            inputs = batch if self.stacked and self.first else self.below(batch)
+        if self.stacked:
+            loss = self.loss(self.parameters, self.buffers, inputs, shared=self.first).sum()
+        else:
+            loss = self.learners[0].loss(inputs)  # type: ignore[operator]
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+
+    def write_back(self) -> None:
+        """Put what was learned into the networks."""
+        with torch.no_grad():
+            for name, values in self.parameters.items():
+                for i, learner in enumerate(self.learners):
+                    learner.get_parameter(name).copy_(values[i] if self.stacked else values)
+        if not all(torch.isfinite(values).all() for values in self.parameters.values()):
+            raise AssayError("learning diverged: weights are NaN or infinite; try a smaller learning rate")
+
+    def state(self) -> State:
+        """The optimiser's moments, by parameter."""
+        found = {}
+        for name, parameter in self.parameters.items():
+            for key, value in self.optimizer.state[parameter].items():
+                found[f"adam.{key}.{name}"] = value
+        return found
+
+    def restore(self, tensors: State) -> None:
+        """Go on with those moments; the weights are in the networks already."""
+        for name, parameter in self.parameters.items():
+            moments = {
+                key.split(".")[1]: value
+                for key, value in tensors.items()
+                if key.startswith("adam.") and key.split(".", 2)[2] == name
+            }
+            if moments:
+                self.optimizer.state[parameter] = {
+                    key: value if key == "step" else value.to(parameter.device) for key, value in moments.items()
+                }
+
+
+class _Saved:
+    """The checkpoint of a training: where it stands, and that it is this training and no other."""
+
+    def __init__(self, settings: Greedy, parts: list[list[nn.Module]], samples: Tensor) -> None:
+        self.path, self.depth, self.epoch = settings.checkpoint, 0, 0
+        self.tensors: State = {}
+        if self.path is None:
+            return
+        how = {k: v for k, v in asdict(settings).items() if k not in ("checkpoint", "every")}
+        start = [[layer.state_dict() for layer in part] for part in parts]
+        self.training = fingerprint(how, start, samples)
+        if not self.path.exists():
+            return
+        self.tensors, progress = read_checkpoint(self.path)
+        if progress.get("training") != self.training:
+            raise AssayError(
+                f"checkpoint={self.path} is of another training (other data, settings or initial weights): "
+                "delete it, or give another path"
+            )
+        self.depth, self.epoch = progress["depth"], progress["epoch"]
+        with torch.no_grad():
+            for i, part in enumerate(parts):
+                for name, parameter in nn.ModuleList(part).named_parameters():
+                    parameter.copy_(self.tensors[f"weights.{i}.{name}"])
+
+    def write(self, parts: list[list[nn.Module]], layer: _Layer, depth: int, epoch: int) -> None:
+        if self.path is None:
+            return
+        weights = {
+            f"weights.{i}.{name}": parameter
+            for i, part in enumerate(parts)
+            for name, parameter in nn.ModuleList(part).named_parameters()
+        }
+        progress = {"training": self.training, "depth": depth, "epoch": epoch}
+        write_checkpoint(self.path, weights | layer.state(), progress)
+
+
+def _vectorized(module: nn.Module, method: str) -> Callable[..., Tensor]:
+    """A method of a module as a function of stacked parameters and buffers, for all of them at once."""
+
+    class Called(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.module = copy.deepcopy(module)
+
+        def forward(self, x: Tensor) -> Tensor:
+            result: Tensor = getattr(self.module, method)(x)
+            return result
+
+    called = Called()
+
+    def one(parameters: State, buffers: State, x: Tensor) -> Tensor:
+        state = {f"module.{name}": value for name, value in {**parameters, **buffers}.items()}
+        result: Tensor = functional_call(called, state, (x,))
+        return result
+
+    def every(parameters: State, buffers: State, x: Tensor, shared: bool) -> Tensor:
+        result: Tensor = vmap(one, in_dims=(0, 0, None if shared else 0), randomness="different")(
+            parameters, buffers, x
+        )
+        return result
+
+    return every
+
+
+@contextmanager
+def _seeded(number: int, device: torch.device) -> Iterator[None]:
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(number)
+        yield

@@ -143,6 +143,8 @@ def load_weights(module: nn.Module, path: Path) -> None:
     if all(key.startswith("module.") for key in state):
         state = {key.removeprefix("module."): value for key, value in state.items()}
     own = module.state_dict()
+    # Counters of batch norm play no part once it is trained; old checkpoints do not have them.
+    state = {k: v for k, v in own.items() if k.endswith("num_batches_tracked")} | state
     missing, extra = sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys())
     if missing or extra:
         parts = [f"lacks {missing[0]!r} and {len(missing) - 1} more" if missing else ""]

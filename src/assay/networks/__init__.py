@@ -1,8 +1,27 @@
-"""Architectures: models of early vision and the networks the measures are used on."""
+"""Architectures: models of early vision, unsupervised learners and the networks the measures are used on."""
 
-from assay.networks.resnet import ResNet, resnet18, small_resnet
+from assay.networks.autoencoder import Autoencoder, StackedAutoencoder
+from assay.networks.cdbn import ConvolutionalDeepBeliefNetwork, ConvolutionalRBM
+from assay.networks.resnet import ResNet, resnet18, resnet20, resnet56, small_resnet
 from assay.networks.retina_v1 import RetinaV1
+from assay.networks.stack import LearnedStack, Together
 from assay.networks.steerable import SteerablePyramid
 from assay.networks.vgg import VGG, small_vgg
 
-__all__ = ["VGG", "ResNet", "RetinaV1", "SteerablePyramid", "resnet18", "small_resnet", "small_vgg"]
+__all__ = [
+    "VGG",
+    "Autoencoder",
+    "ConvolutionalDeepBeliefNetwork",
+    "ConvolutionalRBM",
+    "LearnedStack",
+    "ResNet",
+    "RetinaV1",
+    "StackedAutoencoder",
+    "SteerablePyramid",
+    "Together",
+    "resnet18",
+    "resnet20",
+    "resnet56",
+    "small_resnet",
+    "small_vgg",
+]

@@ -108,9 +108,10 @@ class ConvolutionalRBM(nn.Module):
 
     def sample(self, v: Tensor) -> Tensor:
         """Detection units N×K×rows×columns drawn given v: at most one of a block is on."""
-        softmax = self.detection(v)
-        drawn = torch.multinomial(softmax.flatten(0, -2), 1).reshape(softmax.shape[:-1])
-        return self._unblocks(F.one_hot(drawn, softmax.shape[-1])[..., :-1].to(v.dtype))
+        up_to = self.detection(v)[..., :-1].cumsum(-1)
+        chance = torch.rand_like(up_to[..., :1])
+        on = (chance < up_to) & (chance >= F.pad(up_to, (1, 0))[..., :-1])
+        return self._unblocks(on.to(v.dtype))
 
     def loss(self, v: Tensor) -> Tensor:
         """What learning makes small; its gradient is what counts, not its value."""

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from torch import Tensor, nn
+from torch.nn import functional as F
+
+Shortcut = Literal["projection", "padding"]
+
+
+class PaddedShortcut(nn.Module):
+    """Option A of He et al. 2016: every ``stride``-th pixel, zeros for the new channels, half of them in front."""
+
+    def __init__(self, extra: int, stride: int) -> None:
+        super().__init__()
+        self.extra, self.stride = extra, stride
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Pad the channels."""
+        before = self.extra // 2
+        return F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, before, self.extra - before))
 
 
 class BasicBlock(nn.Module):
     """Two 3×3 convolutions with batch norm, and a shortcut around them."""
 
-    def __init__(self, inputs: int, width: int, stride: int = 1) -> None:
+    def __init__(self, inputs: int, width: int, stride: int = 1, shortcut: Shortcut = "projection") -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(inputs, width, 3, stride, 1, bias=False)
         self.bn1 = nn.BatchNorm2d(width)
@@ -17,8 +35,11 @@ class BasicBlock(nn.Module):
         self.bn2 = nn.BatchNorm2d(width)
         self.downsample: nn.Module | None = None
         if stride != 1 or inputs != width:
-            shortcut = nn.Conv2d(inputs, width, 1, stride, bias=False)
-            self.downsample = nn.Sequential(shortcut, nn.BatchNorm2d(width))
+            if shortcut == "padding":
+                self.downsample = PaddedShortcut(width - inputs, stride)
+            else:
+                projection = nn.Conv2d(inputs, width, 1, stride, bias=False)
+                self.downsample = nn.Sequential(projection, nn.BatchNorm2d(width))
 
     def forward(self, x: Tensor) -> Tensor:
         """relu(bn2(conv2(relu(bn1(conv1 x)))) + shortcut x)."""
@@ -40,6 +61,9 @@ class ResNet(nn.Module):
         width: Channels of the first stage.
         classes: Outputs.
         stem: ``"imagenet"`` (7×7, stride 2, max-pool) or ``"cifar"`` (3×3, stride 1).
+        channels: Of the pictures.
+        shortcut: Where the width changes: ``"projection"`` (1×1 convolution, option B) or ``"padding"`` (option A).
+        head: Name of the last layer.
     """
 
     def __init__(
@@ -49,6 +73,8 @@ class ResNet(nn.Module):
         classes: int = 1000,
         stem: str = "imagenet",
         channels: int = 3,
+        shortcut: Shortcut = "projection",
+        head: str = "fc",
     ) -> None:
         super().__init__()
         large = stem == "imagenet"
@@ -65,18 +91,19 @@ class ResNet(nn.Module):
         for i, name in enumerate(self.stages):
             stage = []
             for j in range(blocks[i]):
-                stage.append(BasicBlock(inputs, width << i, 2 if i > 0 and j == 0 else 1))
+                stage.append(BasicBlock(inputs, width << i, 2 if i > 0 and j == 0 else 1, shortcut))
                 inputs = width << i
             self.add_module(name, nn.Sequential(*stage))
         self.avgpool = nn.AdaptiveAvgPool2d(1)
-        self.fc = nn.Linear(inputs, classes)
+        self.head = head
+        self.add_module(head, nn.Linear(inputs, classes))
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits N×classes."""
         x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         for name in self.stages:
             x = self.get_submodule(name)(x)
-        logits: Tensor = self.fc(self.avgpool(x).flatten(1))
+        logits: Tensor = self.get_submodule(self.head)(self.avgpool(x).flatten(1))
         return logits
 
 
@@ -88,3 +115,13 @@ def resnet18(classes: int = 1000) -> ResNet:
 def small_resnet(classes: int = 10, width: int = 16) -> ResNet:
     """A three-stage ResNet for small pictures (ResNet-8 by count of layers)."""
     return ResNet((1, 1, 1), width, classes, stem="cifar")
+
+
+def resnet20(classes: int = 10) -> ResNet:
+    """ResNet-20 for CIFAR: 3 stages of 3 blocks, 16 to 64 channels, option-A shortcuts; fits released checkpoints."""
+    return ResNet((3, 3, 3), 16, classes, stem="cifar", shortcut="padding", head="linear")
+
+
+def resnet56(classes: int = 10) -> ResNet:
+    """ResNet-56 for CIFAR: 3 stages of 9 blocks, otherwise as ResNet-20."""
+    return ResNet((9, 9, 9), 16, classes, stem="cifar", shortcut="padding", head="linear")

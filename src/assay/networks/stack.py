@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
 
 from assay.errors import AssayError
 from assay.training import Greedy, greedy
@@ -69,3 +70,52 @@ class LearnedStack(nn.Module):
         alone.start = {name: value for name, value in self.start.items() if name.startswith("0.")}
         alone.stack.load_state_dict(alone.start)
         return alone
+
+
+class Together(nn.Module):
+    """Many stacks of one shape as one network: each layer gives samples × networks × units.
+
+    One pass shows a stimulus to all of them. Unit u of network i is unit i·U + u of the layer, U the units of one
+    network.
+
+    Args:
+        networks: What is put together; their weights are copied.
+    """
+
+    def __init__(self, networks: Sequence[LearnedStack]) -> None:
+        super().__init__()
+        if not networks:
+            raise AssayError("no networks to put together")
+        depth = len(networks[0].stack)
+        self.stack = nn.ModuleList(_Abreast([n.stack[i] for n in networks], shared=i == 0) for i in range(depth))
+        self.layers = [f"stack.{i}" for i in range(depth)]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The last layer of all."""
+        for layer in self.stack:
+            x = layer(x)
+        return x
+
+
+class _Abreast(nn.Module):
+    """One layer of many networks."""
+
+    def __init__(self, layers: Sequence[nn.Module], shared: bool) -> None:
+        super().__init__()
+        parameters, buffers = stack_module_state(list(layers))
+        self.names = list(parameters | buffers)
+        for i, value in enumerate((parameters | buffers).values()):
+            self.register_buffer(f"stacked{i}", value.detach())
+        self.shared = shared
+        self.form = [copy.deepcopy(layers[0])]  # in a list: not a layer of its own
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Samples × networks × …, from samples (shared) or samples × networks × …"""
+        state = {name: self.get_buffer(f"stacked{i}") for i, name in enumerate(self.names)}
+
+        def one(own: dict[str, Tensor], x: Tensor) -> Tensor:
+            result: Tensor = functional_call(self.form[0], own, (x,))
+            return result
+
+        result: Tensor = vmap(one, in_dims=(0, None if self.shared else 1), out_dims=1)(state, x)
+        return result

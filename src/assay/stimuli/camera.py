@@ -16,6 +16,7 @@ from assay.stimuli.pictures import Array, Color, photographs
 from assay.stimuli.sequences import Clip, Sequences
 
 MOTIONS = ("translation", "rotation", "zoom")
+_TOGETHER = 32  # frames rendered at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,19 +38,20 @@ class CameraClip(Clip):
     centre: tuple[float, float] = (0.0, 0.0)
 
     def frames(self) -> Iterator[Array]:
-        """Render one frame at a time."""
+        """Render some frames at a time."""
         picture = torch.from_numpy(np.ascontiguousarray(self.picture))[None].double()
         height, width = picture.shape[-2:]
         axis = torch.arange(self.size, dtype=torch.float64) - (self.size - 1) / 2
         rows, columns = torch.meshgrid(axis, axis, indexing="ij")
-        for t in range(self.length):
-            s = t - (self.length - 1) / 2
-            angle, scale = np.radians(self.turn_deg * s), self.zoom**s
-            y = scale * (np.cos(angle) * rows - np.sin(angle) * columns) + self.shift[0] * s + self.centre[0]
-            x = scale * (np.sin(angle) * rows + np.cos(angle) * columns) + self.shift[1] * s + self.centre[1]
-            grid = torch.stack([x / ((width - 1) / 2), y / ((height - 1) / 2)], -1)[None]
-            frame = F.grid_sample(picture, grid, mode="bilinear", padding_mode="reflection", align_corners=True)
-            yield frame[0].float().numpy()
+        times = torch.arange(self.length, dtype=torch.float64) - (self.length - 1) / 2
+        for s in torch.split(times[:, None, None], _TOGETHER):
+            angle, scale = torch.deg2rad(self.turn_deg * s), self.zoom**s
+            y = scale * (angle.cos() * rows - angle.sin() * columns) + self.shift[0] * s + self.centre[0]
+            x = scale * (angle.sin() * rows + angle.cos() * columns) + self.shift[1] * s + self.centre[1]
+            grid = torch.stack([x / ((width - 1) / 2), y / ((height - 1) / 2)], -1)
+            seen = picture.expand(len(s), -1, -1, -1)
+            frames = F.grid_sample(seen, grid, mode="bilinear", padding_mode="reflection", align_corners=True)
+            yield from frames.float().numpy()
 
     def count(self) -> int:
         """As set."""

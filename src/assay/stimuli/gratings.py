@@ -35,16 +35,18 @@ class Gratings(ClosedTest):
     Example:
         >>> gratings = Gratings(size=14)
         >>> len(gratings), next(gratings.batches(5)).shape
-        (3200, (5, 1, 14, 14))
+        (5600, (5, 1, 14, 14))
         >>> gratings.trajectories("phase")[0][:3]
         array([0, 1, 2])
 
-    Goodfellow et al. 2009, §5: frequencies 2, 4, 6, 8 (no unit is given; here wavelengths of 16, 8, 5⅓ and 4
-    pixels); orientation and phase in steps of π/20.
+    Goodfellow et al. 2009, §5: frequencies between 2 and 8 (no unit is given; here wavelengths of 16 to 4 pixels),
+    orientation and phase in steps of π/20. With 2, 4, 6, 8 alone, one frequency and orientation would hold 1/80 of all
+    gratings, and a unit that fires at all phases of it but on only 1 % of the gratings could not score above 80;
+    frequencies × orientations must be at least 1/G for a phase-invariant unit to reach 1/G.
     """
 
     size: int
-    frequencies: tuple[float, ...] = (2.0, 4.0, 6.0, 8.0)
+    frequencies: tuple[float, ...] = (2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0)
     orientations: int = 20
     phases: int = 40
     amplitude: float = 0.5

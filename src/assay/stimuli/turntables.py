@@ -20,6 +20,7 @@ from assay.stimuli.pictures import Array, Color, photographs
 from assay.stimuli.sequences import ArrayClip, Clip, Sequences
 
 Shape = Literal["ellipsoid", "box"]
+_TOGETHER = 32  # frames rendered at a time
 
 
 def load_coil20(path: str | Path) -> Sequences:
@@ -72,24 +73,27 @@ class TurningObject(Clip):
         return self.length
 
     def frames(self) -> Iterator[Array]:
-        """Cast one ray per pixel."""
+        """Cast one ray per pixel, some frames at a time."""
         texture = torch.from_numpy(np.array(self.texture)).double()[None]
         axis = torch.linspace(-1.2, 1.2, self.size, dtype=torch.float64)
         y, x = torch.meshgrid(-axis, axis, indexing="ij")
         eye = torch.stack([x, y, torch.full_like(x, 10.0)], -1)
         lamp = F.normalize(torch.tensor([-0.5, 0.6, 0.8], dtype=torch.float64), dim=0)
         radii = torch.tensor(self.radii, dtype=torch.float64)
-        for t in range(self.length):
-            turn = _turned(np.radians(self.start_deg + t * self.turn_deg), np.radians(self.lean_deg))
-            origin, ray = eye @ turn, turn[2] * -1.0  # the viewer, in the object's own coordinates
+        angles = self.start_deg + self.turn_deg * torch.arange(self.length, dtype=torch.float64)
+        for some in torch.split(torch.deg2rad(angles), _TOGETHER):
+            turn = _turned(some, np.radians(self.lean_deg))[:, None]
+            origin, ray = eye @ turn, -turn[..., 2:, :]  # the viewer, in the object's own coordinates
             point, normal, hit = (_ellipsoid if self.shape == "ellipsoid" else _box)(origin, ray, radii)
             direction = F.normalize(point / radii, dim=-1)
             longitude = torch.atan2(direction[..., 0], direction[..., 2]) / torch.pi
             latitude = 2 * torch.asin(direction[..., 1].clamp(-1, 1)) / torch.pi
-            grid = torch.stack([longitude.abs() * 2 - 1, -latitude], -1)[None]
-            color = F.grid_sample(texture, grid, mode="bilinear", padding_mode="border", align_corners=True)[0]
-            light = 0.35 + 0.65 * (normal @ (lamp @ turn)).clamp_min(0)
-            yield torch.where(hit, color * light, 0.0).clamp(0, 1).float().numpy()
+            grid = torch.stack([longitude.abs() * 2 - 1, -latitude], -1)
+            seen = texture.expand(len(some), -1, -1, -1)
+            color = F.grid_sample(seen, grid, mode="bilinear", padding_mode="border", align_corners=True)
+            light = 0.35 + 0.65 * (normal * (lamp @ turn)[..., None, :]).sum(-1).clamp_min(0)
+            shown = torch.where(hit[:, None], color * light[:, None], 0.0)
+            yield from shown.clamp(0, 1).float().numpy()
 
     @cached_property
     def fingerprint(self) -> str:
@@ -135,18 +139,18 @@ def turning_objects(
     return Sequences(tuple(clips), f"rendered objects, {size} px")
 
 
-def _turned(angle: float, lean: float) -> Tensor:
-    """Object to viewer: turn around the upright axis y, then lean around x. Rows are the viewer's axes."""
-    c, s, k, m = np.cos(angle), np.sin(angle), np.cos(lean), np.sin(lean)
-    turn = np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
-    tilt = np.array([[1, 0, 0], [0, k, -m], [0, m, k]])
-    return torch.from_numpy(tilt @ turn)
+def _turned(angles: Tensor, lean: float) -> Tensor:
+    """Object to viewer, frames × 3 × 3: turn around the upright axis y, then lean around x. Rows: the viewer's axes."""
+    c, s, one, none = angles.cos(), angles.sin(), torch.ones_like(angles), torch.zeros_like(angles)
+    turn = torch.stack([c, none, s, none, one, none, -s, none, c], -1).reshape(-1, 3, 3)
+    k, m = np.cos(lean), np.sin(lean)
+    return torch.tensor([[1, 0, 0], [0, k, -m], [0, m, k]], dtype=torch.float64) @ turn
 
 
 def _ellipsoid(origin: Tensor, ray: Tensor, radii: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Nearest point, its outward normal, and whether the ray meets the ellipsoid at all."""
     o, d = origin / radii, ray / radii
-    a, b, c = d @ d, o @ d, (o * o).sum(-1) - 1
+    a, b, c = (d * d).sum(-1), (o * d).sum(-1), (o * o).sum(-1) - 1
     inside = b * b - a * c
     depth = (-b - inside.clamp_min(0).sqrt()) / a
     point = origin + depth[..., None] * ray
@@ -160,5 +164,4 @@ def _box(origin: Tensor, ray: Tensor, radii: Tensor) -> tuple[Tensor, Tensor, Te
     near, far = torch.minimum(first, second), torch.maximum(first, second)
     depth, face = near.max(-1)
     point = origin + depth[..., None] * ray
-    normal = F.one_hot(face, 3).double() * -safe.sign()
-    return point, normal, depth < far.min(-1).values
+    return point, F.one_hot(face, 3).double() * -safe.sign(), depth < far.min(-1).values

@@ -122,7 +122,11 @@ class _Layer:
         else:
             self.parameters = {name: p for name, p in learners[0].named_parameters() if p.requires_grad}
             self.below = lower[0]
-        self.optimizer = torch.optim.Adam(self.parameters.values(), lr=settings.learning_rate)
+        gpu = next(iter(self.parameters.values())).is_cuda
+        self.optimizer = torch.optim.Adam(
+            self.parameters.values(), lr=settings.learning_rate, fused=gpu or None, capturable=gpu
+        )
+        self.steps = _Recorded(self._step, self.optimizer) if gpu else self._step
 
     def learn(self, samples: Tensor, seed: str) -> None:
         """One epoch; the seed says in which order, and what is sampled."""
@@ -130,7 +134,7 @@ class _Layer:
         order = torch.randperm(len(samples), generator=torch.Generator().manual_seed(number))
         with _seeded(number, samples.device):
             for batch in torch.split(order.to(samples.device), self.settings.batch_size):
-                self._step(samples[batch])
+                self.steps(samples[batch])
 
     def _step(self, batch: Tensor) -> None:
         with torch.no_grad():
@@ -139,7 +143,7 @@ class _Layer:
             loss = self.loss(self.parameters, self.buffers, inputs, shared=self.first).sum()
         else:
             loss = self.learners[0].loss(inputs)  # type: ignore[operator]
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
 
@@ -169,9 +173,49 @@ class _Layer:
                 if key.startswith("adam.") and key.split(".", 2)[2] == name
             }
             if moments:
-                self.optimizer.state[parameter] = {
-                    key: value if key == "step" else value.to(parameter.device) for key, value in moments.items()
-                }
+                self.optimizer.state[parameter] = {k: v.to(parameter.device) for k, v in moments.items()}
+
+
+class _Recorded:
+    """A step on a GPU, recorded once as a CUDA graph and replayed: small steps cost the host more than the GPU."""
+
+    def __init__(self, step: Callable[[Tensor], None], optimizer: torch.optim.Optimizer) -> None:
+        self.step, self.optimizer = step, optimizer
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.batch = torch.empty(0)
+
+    def __call__(self, batch: Tensor) -> None:
+        if self.graph is None:
+            self._record(batch)
+        if batch.shape != self.batch.shape:  # the last batch of an epoch may be smaller
+            self.step(batch)
+            return
+        self.batch.copy_(batch)
+        assert self.graph is not None
+        self.graph.replay()
+
+    def _record(self, batch: Tensor) -> None:
+        """Warming up and recording take steps; what they change is put back."""
+        self.batch = batch.clone()
+        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+        began = [p.detach().clone() for p in parameters]
+        moments = [{k: v.clone() for k, v in self.optimizer.state[p].items()} for p in parameters]
+        random = torch.cuda.get_rng_state(batch.device)
+        aside = torch.cuda.Stream(batch.device)  # type: ignore[no-untyped-call]
+        aside.wait_stream(torch.cuda.current_stream(batch.device))
+        with torch.cuda.stream(aside):
+            for _ in range(3):
+                self.step(self.batch)
+        torch.cuda.current_stream(batch.device).wait_stream(aside)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.step(self.batch)
+        with torch.no_grad():
+            for parameter, value, before in zip(parameters, began, moments, strict=True):
+                parameter.copy_(value)
+                for key, moment in self.optimizer.state[parameter].items():
+                    moment.copy_(before[key]) if before else moment.zero_()
+        torch.cuda.set_rng_state(random, batch.device)
 
 
 class _Saved:

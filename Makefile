@@ -16,8 +16,8 @@ demo: $(READY)
 	$(BIN)/assay demo --run runs/demo
 
 lint: $(READY)
-	$(BIN)/ruff check src tests benchmarks docs
-	$(BIN)/ruff format --check src tests benchmarks docs
+	$(BIN)/ruff check src tests benchmarks docs reproductions
+	$(BIN)/ruff format --check src tests benchmarks docs reproductions
 
 types: $(READY)
 	$(BIN)/mypy

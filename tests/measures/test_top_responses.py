@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from assay.measures import top_responses
 from assay.measures.top_responses import TopResponses
 
 
@@ -17,18 +20,22 @@ from assay.measures.top_responses import TopResponses
     ),
     st.integers(1, 5),
     st.integers(1, 20),
-    st.sampled_from(["extend", "_merge"]),  # stimulus by stimulus, and the way a GPU takes batches
+    st.sampled_from([0, 8]),  # picked out at once, and after merging at first
 )
-def test_the_largest_are_those_of_a_full_stable_sort_however_they_are_batched(responses, count, batch, way):
-    top = TopResponses(count)
-    for start in range(0, len(responses), batch):
-        getattr(top, way)(torch.from_numpy(responses[start : start + batch]))
-    values, stimuli = top.sorted()
+def test_the_largest_are_those_of_a_full_sort_however_they_are_batched(responses, count, batch, merged):
+    with patch.object(top_responses, "_MERGED", merged):
+        top = TopResponses(count)
+        for start in range(0, len(responses), batch):
+            top.extend(torch.from_numpy(responses[start : start + batch]))
+        values, stimuli = top.sorted()
     assert top.shown == len(responses)
     for unit, column in enumerate(responses.T):
         known = np.flatnonzero(~np.isnan(column))
         order = known[np.argsort(-column[known], kind="stable")][:count]
         n = len(order)
-        assert stimuli[:n, unit].tolist() == order.tolist()
         assert values[:n, unit].tolist() == column[order].tolist()
         assert (stimuli[n:, unit] == -1).all() and (values[n:, unit] == -torch.inf).all()
+        found = stimuli[:n, unit].numpy()
+        assert len(set(found)) == n and column[found].tolist() == column[order].tolist()
+        above = column[order] > column[order][-1] if n else []  # of those equal to the smallest any may be kept
+        assert found[above].tolist() == order[above].tolist()

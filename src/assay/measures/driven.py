@@ -15,6 +15,7 @@ from assay.measures.firing import SIGNS, SLACK, Fired, Signs, fire, firing_count
 from assay.measures.top_responses import TopResponses
 
 Array = np.ndarray[Any, Any]
+TIES = 8  # how many times what is kept is shown before only units tied so far are counted
 _CHUNK = 1 << 26  # stimuli × units of firing laid out at a time
 
 
@@ -38,7 +39,7 @@ class Driven:
     """
 
     def __init__(self, n: int, firing_rate: float, signs: Signs) -> None:
-        self.n, self.asked = n, firing_count(n, firing_rate)
+        self.n, self.asked, self.shown = n, firing_count(n, firing_rate), 0
         self.firing_rate, self.signs = firing_rate, SIGNS[signs]
         count = min(n, self.asked + int(SLACK * self.asked) + 1)
         self.top: dict[int, TopResponses] = {sign: TopResponses(count) for sign in self.signs}
@@ -48,24 +49,35 @@ class Driven:
 
     def extend(self, responses: Tensor) -> None:
         """Add a batch: stimuli × units."""
-        signed = {sign: responses if sign > 0 else -responses for sign in self.signs}
-        for sign, values in signed.items():
-            self.top[sign].extend(values)
-            self._extremes(sign, values)
-        if -1 not in signed:  # the smallest response tells a constant unit
-            low = -responses.amin(0)
-            self.extreme[-1] = torch.maximum(self.extreme[-1], low) if -1 in self.extreme else low
+        low, high = torch.aminmax(responses, dim=0)  # NaN if there is one
+        for sign, largest in ((1, high), (-1, -low)):
+            if self.shown:
+                largest = torch.maximum(largest, self.extreme[sign])  # NaN stays
+            if sign in self.signs:
+                values = responses if sign > 0 else -responses
+                self.top[sign].extend(values)
+                self._count_ties(sign, values, largest)
+            self.extreme[sign] = largest
+        self.shown += len(responses)
 
-    def _extremes(self, sign: int, values: Tensor) -> None:
-        """The largest so far (NaN once there was one) and on how many stimuli."""
-        largest = values.amax(0)
-        if sign in self.extreme:
-            largest = torch.maximum(self.extreme[sign], largest)
-            self.reached[sign] *= largest == self.extreme[sign]
-        else:
-            self.reached[sign] = torch.zeros(values.shape[1], dtype=torch.int32, device=values.device)
-        self.extreme[sign] = largest
-        self.reached[sign] += (values == largest).sum(0, dtype=torch.int32)
+    def _count_ties(self, sign: int, values: Tensor, largest: Tensor) -> None:
+        """On how many stimuli a unit was at its largest response; of interest where all that is kept is at it.
+
+        All units are counted at first, later only those that have been at it all along; −1 where that is not known.
+        """
+        if self.shown < TIES * self.top[sign].count:
+            equal = (values == largest).sum(0, dtype=torch.int32)
+            if self.shown:
+                equal += torch.where(largest == self.extreme[sign], self.reached[sign], 0)
+            self.reached[sign] = equal
+            return
+        reached = self.reached[sign]
+        reached[largest != self.extreme[sign]] = -1
+        tied = (self.top[sign].floor == largest) & (reached >= 0)
+        reached[~tied] = -1
+        if tied.any():
+            columns = tied.nonzero()[:, 0]
+            reached[columns] += (values[:, columns] == largest[columns]).sum(0, dtype=torch.int32)
 
     @cached_property
     def finite(self) -> Array:
@@ -87,8 +99,9 @@ class Driven:
         """
         values, stimuli, fires = self._kept(sign)
         kth, low, high = values[self.asked - 1], -self.extreme[-sign], self.extreme[sign]
-        firing = torch.where(kth == high, self.reached[sign], fires.sum(0))
         beyond = fires.all(0) & (self.n > len(values))
+        counted = torch.where(kth == high, self.reached[sign], -1)
+        firing = torch.where(beyond & (counted >= 0), counted, fires.sum(0))
         place = fires.sum(0).clamp_max(len(values) - 1)
         thresholds = torch.where(beyond, torch.nan, values.gather(0, place[None])[0].double())
         may = torch.from_numpy(eligible).to(values.device)
@@ -138,7 +151,7 @@ def near_from_responses(
     responses: Array, sign: int, firing_rate: float, near_max: int | float, eligible: Array, trajectories: Array | None
 ) -> Near:
     """The same from all responses of a few units (stimuli × units), for those whose ties are many."""
-    fired = fire(sign * responses.astype(np.float64), firing_rate, near_max, eligible)
+    fired = fire(sign * responses, firing_rate, near_max, eligible)
     stimulus, unit = np.nonzero(fired.near & np.isin(fired.status, ("ok", "tied")))
     local = np.full(len(unit), np.nan) if trajectories is None else _shares(fired, unit, stimulus, trajectories)
     return Near(fired.thresholds, fired.fires.sum(axis=0), fired.status, unit, stimulus, local)

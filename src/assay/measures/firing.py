@@ -43,9 +43,8 @@ def firing_thresholds(responses: Tensor | Array, firing_rate: float = 0.01) -> A
     """
     values = _checked(responses)
     k = firing_count(len(values), firing_rate)
-    ordered = -np.sort(-values, axis=0)
-    smaller = np.where(values < ordered[k - 1], values, -np.inf).max(axis=0)
-    thresholds = np.where(ordered[k - 1] > ordered[k], ordered[k], smaller)
+    kth = np.partition(values, len(values) - k, axis=0)[len(values) - k]
+    thresholds = np.where(values < kth, values, -np.inf).max(axis=0)  # the next smaller response
     return np.where(np.isfinite(thresholds), thresholds, np.nan)
 
 
@@ -208,9 +207,9 @@ def top_proportion_mean(scores: Tensor | Array, p: float) -> float:
     if not 0 < p <= 1:
         raise AssayError(f"p={p} is not a proportion in (0, 1]")
     values = np.asarray(scores, dtype=np.float64)
-    values = np.sort(values[np.isfinite(values)])[::-1]
+    values = values[np.isfinite(values)]
     count = math.ceil(p * len(values) - 1e-9)
-    return float(values[:count].mean()) if count else float("nan")
+    return float(np.partition(values, len(values) - count)[len(values) - count :].mean()) if count else float("nan")
 
 
 def firing_count(n: int, firing_rate: float) -> int:
@@ -236,7 +235,8 @@ def _checked(responses: Tensor | Array, finite: bool = True) -> Array:
     values = np.asarray(responses.detach().cpu() if isinstance(responses, Tensor) else responses)
     if values.ndim != 2:
         raise AssayError(f"responses are stimuli × units, not {values.shape}")
-    values = values.astype(np.float64, copy=False)
+    if not np.issubdtype(values.dtype, np.floating):
+        values = values.astype(np.float64)
     if finite and not np.isfinite(values).all():
         raise AssayError("the responses have NaN or infinite values")
     return values

@@ -29,7 +29,7 @@ from assay.measures.firing import (
     near_count,
     top_proportion_mean,
 )
-from assay.measures.showing import batch_size, show
+from assay.measures.showing import batch_size, require_batch_size, show
 from assay.progress import report
 from assay.stimuli.pictures import strip
 from assay.stimuli.trajectories import ClosedTest, InvarianceTest, OpenTest
@@ -94,13 +94,13 @@ class Invariance(Measure):
             raise AssayError(f"units={self.units!r} is not 'all', 'channels' or 'centre'")
         if self.bootstrap < 0:
             raise AssayError(f"bootstrap={self.bootstrap} must be at least 0")
+        require_batch_size(self.batch_size)
         top_proportion_mean(np.zeros(1), self.top)
         near_count(self.near_max, np.ones(1, dtype=np.int64))
 
     def check(self, subject: Subject) -> None:
         """There are enough stimuli, the network sees one, and the layers exist."""
         firing_count(len(self.test), self.firing_rate)
-        batch_size(subject, self.batch_size)
         show(subject, torch.from_numpy(next(self.test.batches(1))), lambda layer, output: None, self.layers)
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
@@ -171,18 +171,17 @@ class Invariance(Measure):
         defined = np.flatnonzero(np.isfinite(scores["score"]))
         if not self.bootstrap or len(defined) < 2:
             return np.nan, np.nan
-        place = np.full(len(scores), -1)
-        place[defined] = np.arange(len(defined))
-        unit, rate = place[pairs.unit], scores["global_rate"].to_numpy()[defined]
-        n = len(self.test)
+        order = np.argsort(pairs.unit, kind="stable")
+        stimulus, local = pairs.stimulus[order], pairs.local[order]
+        starts = np.flatnonzero(np.diff(pairs.unit[order], prepend=-1))  # one run of pairs for each defined unit
+        rate = scores["global_rate"].to_numpy()[defined]
+        n, units = len(self.test), len(defined)
         means = np.empty(self.bootstrap)
         for b in range(self.bootstrap):
-            weight = rng.multinomial(n, np.full(n, 1 / n))[pairs.stimulus]
-            total = np.bincount(unit, weight, minlength=len(defined))
-            fired = np.bincount(unit, weight * pairs.local, minlength=len(defined))
+            weight = np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)[stimulus]
             with np.errstate(invalid="ignore", divide="ignore"):
-                drawn = (fired / total / rate)[rng.integers(len(defined), size=len(defined))]
-            means[b] = top_proportion_mean(drawn, self.top)
+                drawn = np.add.reduceat(weight * local, starts) / (np.add.reduceat(weight, starts) * rate)
+            means[b] = top_proportion_mean(drawn[rng.integers(units, size=units, dtype=np.int32)], self.top)
         low, high = np.nanquantile(means, (0.025, 0.975)) if np.isfinite(means).any() else (np.nan, np.nan)
         return float(low), float(high)
 
@@ -314,7 +313,7 @@ class _Stream:
         wanted = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *shown]))
         if not len(wanted):
             return
-        lookups = {layer: _Lookup(nears, wanted) for layer, nears in found.items()}
+        lookups = {layer: [_Lookup(s, near, wanted) for s, near in nears.items()] for layer, nears in found.items()}
         one = torch.from_numpy(test.pictures(wanted[:1])).to(self.subject.device)
         magnitudes = test.trajectory(transformation, one).shape[1]
         step = max(self.size // magnitudes, 1)
@@ -322,13 +321,15 @@ class _Stream:
             stimuli = torch.from_numpy(test.pictures(wanted[start : start + step])).to(self.subject.device)
 
             def visit(layer: str, output: Tensor, first: int = start) -> None:
-                lookups[layer].count(self._responses(output), first, magnitudes)
+                responses = self._responses(output)
+                for lookup in lookups[layer]:
+                    lookup.count(responses, first, magnitudes)
 
             show(self.subject, test.trajectory(transformation, stimuli).flatten(0, 1), visit, list(lookups))
             report(f"{self.subject.name}: {transformation}", min(start + step, len(wanted)), len(wanted))
-        for layer, lookup in lookups.items():
-            for sign, local in lookup.locals().items():
-                found[layer][sign] = replace(found[layer][sign], local=local)
+        for layer, by_sign in lookups.items():
+            for lookup in by_sign:
+                found[layer][lookup.sign] = replace(found[layer][lookup.sign], local=lookup.locals())
 
 
 class _Seen:
@@ -347,38 +348,36 @@ class _Seen:
 
 
 class _Lookup:
-    """The pairs (unit, z) of a layer in the order of z, and how often the unit fired on the transforms of z."""
+    """The pairs (unit, z) of a layer and sign in the order of z, and how often the unit fires on transforms of z."""
 
-    def __init__(self, nears: dict[int, Near], shown: Array) -> None:
-        self.sizes = {sign: len(near.unit) for sign, near in nears.items()}
-        unit = np.concatenate([near.unit for near in nears.values()])
-        limit = np.concatenate([near.thresholds[near.unit] for near in nears.values()])
-        sign = np.repeat(list(nears), list(self.sizes.values())).astype(np.float64)
-        place = np.searchsorted(shown, np.concatenate([near.stimulus for near in nears.values()]))
+    def __init__(self, sign: int, near: Near, shown: Array) -> None:
+        self.sign = sign
+        place = np.searchsorted(shown, near.stimulus)
         self.order = np.argsort(place, kind="stable")
         self.place = place[self.order]
-        self.unit, self.sign, self.limit = (torch.from_numpy(a[self.order]) for a in (unit, sign, limit))
-        self.local = torch.full((len(unit),), torch.nan, dtype=torch.float64)
+        self.unit = torch.from_numpy(near.unit[self.order])
+        self.limit = torch.from_numpy(sign * near.thresholds[near.unit[self.order]])
+        self.local = torch.full((len(place),), torch.nan, dtype=torch.float64)
 
     def count(self, responses: Tensor, first: int, magnitudes: int) -> None:
         """Responses to all magnitudes of the stimulus at place ``first``, then of the next, …"""
         device = responses.device
-        if self.unit.device != device:
-            self.unit, self.sign, self.limit, self.local = (
-                t.to(device) for t in (self.unit, self.sign, self.limit, self.local)
-            )
+        if self.unit.device != device or self.limit.dtype != responses.dtype:
+            self.unit, self.local = self.unit.to(device), self.local.to(device)
+            self.limit = self.limit.to(responses)  # thresholds are responses: nothing is lost
         low, high = np.searchsorted(self.place, (first, first + len(responses) // magnitudes))
-        mine = slice(int(low), int(high))
-        row = torch.from_numpy((self.place[mine] - first) * magnitudes).to(device)
-        rows = row[:, None] + torch.arange(magnitudes, device=device)
-        values = responses[rows, self.unit[mine, None]].double() * self.sign[mine, None]
-        self.local[mine] = (values > self.limit[mine, None]).double().mean(1)
+        mine, units = slice(int(low), int(high)), responses.shape[1]
+        column = torch.from_numpy((self.place[mine] - first) * magnitudes * units).to(device) + self.unit[mine]
+        # Magnitudes first: along a row of responses the memory is read in order.
+        values = responses.reshape(-1).take(column + units * torch.arange(magnitudes, device=device)[:, None])
+        fires = values > self.limit[mine] if self.sign > 0 else values < self.limit[mine]
+        self.local[mine] = fires.sum(0).double() / magnitudes
 
-    def locals(self) -> dict[int, Array]:
-        """Local rates by sign, in the order of the pairs given."""
+    def locals(self) -> Array:
+        """Local rates in the order of the pairs given."""
         back = np.empty(len(self.order))
         back[self.order] = self.local.cpu().numpy()
-        return dict(zip(self.sizes, np.split(back, np.cumsum(list(self.sizes.values()))[:-1]), strict=True))
+        return back
 
 
 def _scores(driven: Driven, nears: dict[int, Near]) -> tuple[pd.DataFrame, Near]:

@@ -19,8 +19,12 @@ def show(subject: Subject, stimuli: Tensor, visit: Visitor, layers: Layers) -> N
         ) from error
 
 
-def batch_size(subject: Subject, asked: int | None) -> int:
-    """As asked; else 32 on a CPU, 256 on a GPU."""
+def require_batch_size(asked: int | None) -> None:
+    """At least 1, or None."""
     if asked is not None and asked < 1:
         raise AssayError(f"batch_size={asked} must be at least 1")
+
+
+def batch_size(subject: Subject, asked: int | None) -> int:
+    """As asked; else 32 on a CPU, 256 on a GPU."""
     return asked or (256 if subject.device.type == "cuda" else 32)

@@ -20,7 +20,7 @@ from assay.errors import AssayError
 from assay.layers import ALL, Layers
 from assay.measures.base import Measure
 from assay.measures.paths import PIXELS, follow
-from assay.measures.showing import batch_size, show
+from assay.measures.showing import batch_size, require_batch_size, show
 from assay.stimuli.sequences import Sequences
 from assay.subject import Subject
 
@@ -109,9 +109,11 @@ class Straightness(Measure):
     name: ClassVar[str] = "straightness"
     value: ClassVar[str] = "curvature_deg"
 
+    def __post_init__(self) -> None:
+        require_batch_size(self.batch_size)
+
     def check(self, subject: Subject) -> None:
         """Every clip has three frames, the network sees one, and the layers exist."""
-        batch_size(subject, self.batch_size)
         for clip in self.sequences:
             _require_three(clip.name, sum(1 for _ in islice(clip.checked_frames(), 3)))
         frames, _ = next(iter(self.sequences.batches(1)))

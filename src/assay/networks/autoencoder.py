@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from assay.errors import AssayError
-from assay.networks.stack import LearnedStack
+from assay.networks.stack import LearnedStack, per_layer
 
 
 class Autoencoder(nn.Module):
@@ -81,9 +81,7 @@ class StackedAutoencoder(LearnedStack):
         target: float = 0.0,
         seed: int = 0,
     ) -> None:
-        decays = [weight_decay] * len(hidden) if isinstance(weight_decay, (int, float)) else list(weight_decay)
-        if len(decays) != len(hidden):
-            raise AssayError(f"weight_decay={weight_decay} has {len(decays)} values for {len(hidden)} layers")
+        decays = per_layer("weight_decay", weight_decay, len(hidden))
         if min(decays, default=0.0) < 0 or sparsity < 0 or not -1 <= target <= 1:
             raise AssayError(
                 f"weight_decay={weight_decay}, sparsity={sparsity} must not be negative, target={target} is in [−1, 1]"

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from assay.errors import AssayError
-from assay.networks.stack import LearnedStack
+from assay.networks.stack import LearnedStack, per_layer
 
 Visible = Literal["gaussian", "binary"]
 
@@ -74,6 +74,22 @@ class ConvolutionalRBM(nn.Module):
         settings = {"weight_decay": weight_decay, "sparsity": sparsity, "target": target}
         for name, value in {"sigma": sigma if visible == "gaussian" else 1.0, **settings}.items():
             self.register_buffer(name, torch.tensor(float(value)))
+
+    def prepare(self, v: Tensor) -> None:
+        """Begin at what needs no learning.
+
+        Visible biases are set to the mean of the data and detection units to their target, or else all units first
+        learn the mean, and learn it alike (Hinton 2010, "A practical guide to training restricted Boltzmann
+        machines", §8); the random weights are scaled so that a has a standard deviation of 1, so that units differ.
+        """
+        mean = v.mean((0, 2, 3))
+        self.visible_bias.copy_(mean if self.visible == "gaussian" else torch.logit(mean, 1e-4))
+        spread = F.conv2d(v, self.weight).std() / self.sigma**2
+        if spread > 0:
+            self.weight.div_(spread)
+        off = 1 - self.pool**2 * self.target
+        if self.target > 0 and off > 0:
+            self.bias.fill_(float(self.sigma**2 * torch.log(self.target / off)))
 
     def forward(self, v: Tensor) -> Tensor:
         """P(p = 1 | v): N×K×⌊(H−size+1)/pool⌋×…"""
@@ -149,7 +165,7 @@ class ConvolutionalDeepBeliefNetwork(LearnedStack):
         size: Side of the filters.
         pool: Side of the pooling blocks.
         sigma: σ of the pixels.
-        weight_decay: λ.
+        weight_decay: λ of each layer, or one for all.
         sparsity: β.
         target: ρ of each layer, or one for all.
         seed: Of the initial weights (normal, standard deviation 0.01).
@@ -169,20 +185,18 @@ class ConvolutionalDeepBeliefNetwork(LearnedStack):
         size: int = 10,
         pool: int = 2,
         sigma: float = 0.2,
-        weight_decay: float = 0.01,
+        weight_decay: float | Sequence[float] = 0.001,
         sparsity: float = 5.0,
         target: float | Sequence[float] = 0.003,
         seed: int = 0,
     ) -> None:
-        targets = [target] * len(maps) if isinstance(target, (int, float)) else list(target)
-        if len(targets) != len(maps):
-            raise AssayError(f"target={target} has {len(targets)} values for {len(maps)} layers")
+        targets, decays = per_layer("target", target, len(maps)), per_layer("weight_decay", weight_decay, len(maps))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             layers = []
-            for i, (below, k, rho) in enumerate(zip((channels, *maps), maps, targets, strict=False)):
+            for i, (below, k) in enumerate(zip((channels, *maps), maps, strict=False)):
                 kind: Visible = "gaussian" if i == 0 else "binary"
-                layers.append(ConvolutionalRBM(below, k, size, pool, kind, sigma, weight_decay, sparsity, rho))
+                layers.append(ConvolutionalRBM(below, k, size, pool, kind, sigma, decays[i], sparsity, targets[i]))
             super().__init__(layers)
         self.pool = pool
 

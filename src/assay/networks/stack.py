@@ -15,6 +15,14 @@ from assay.errors import AssayError
 from assay.training import Greedy, greedy
 
 
+def per_layer(name: str, value: float | Sequence[float], layers: int) -> list[float]:
+    """A setting of each layer: one for all, or as many as there are layers."""
+    values = [float(value)] * layers if isinstance(value, (int, float)) else [float(v) for v in value]
+    if len(values) != layers:
+        raise AssayError(f"{name}={value} has {len(values)} values for {layers} layers")
+    return values
+
+
 class LearnedStack(nn.Module):
     """Layers of one algorithm; each has ``loss(x)`` to learn by and ``forward(x)`` to represent.
 

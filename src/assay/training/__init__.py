@@ -1,5 +1,5 @@
 """How networks learn: greedily layer by layer, one or many at once."""
 
-from assay.training.greedy import Greedy, greedy, population
+from assay.training.layerwise import Greedy, greedy, population
 
 __all__ = ["Greedy", "greedy", "population"]

@@ -23,13 +23,15 @@ from assay.progress import report
 from assay.training.checkpoint import read_checkpoint, write_checkpoint
 
 State = dict[str, Tensor]
+PREPARE = 1000  # inputs that layers are prepared with
 
 
 class Stack(Protocol):
     """A network of layers that learn one after the other."""
 
     stack: nn.ModuleList
-    """Its layers: modules with a method ``loss(x)``, a scalar, for an input ``x`` of that layer."""
+    """Its layers: modules with a method ``loss(x)``, a scalar, for an input ``x`` of that layer; and, if they have it,
+    ``prepare(x)``, called once with some inputs before learning begins."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Greedy:
     Args:
         epochs: Passes over the data for each layer.
         batch_size: Inputs per step.
-        learning_rate: Of Adam.
+        learning_rate: Of Adam at the start; it falls linearly towards 0, epoch by epoch.
         seed: Of the order of the data and of what the layers sample.
         checkpoint: Where to keep what is learned so far; training goes on from there if it is the same training.
         every: Epochs between checkpoints.
@@ -93,11 +95,15 @@ def population(networks: Sequence[Stack], data: Tensor | np.ndarray[Any, Any], s
     for depth in range(len(parts[0])):
         if depth < saved.depth:
             continue
-        layer = _Layer([p[depth] for p in parts], [nn.Sequential(*p[:depth]) for p in parts], settings)
-        if depth == saved.depth:
+        begun = saved.epoch if depth == saved.depth else 0
+        learners, lower = [p[depth] for p in parts], [nn.Sequential(*p[:depth]) for p in parts]
+        if not begun:
+            _prepare(learners, lower, samples[:PREPARE])
+        layer = _Layer(learners, lower, settings)
+        if begun:
             layer.restore(saved.tensors)
-        for epoch in range(saved.epoch if depth == saved.depth else 0, settings.epochs):
-            layer.learn(samples, f"{settings.seed}/{depth}/{epoch}")
+        for epoch in range(begun, settings.epochs):
+            layer.learn(samples, f"{settings.seed}/{depth}/{epoch}", 1 - epoch / settings.epochs)
             report(f"learning layer {depth + 1} of {len(parts[0])}", epoch + 1, settings.epochs)
             if (epoch + 1) % settings.every == 0 or epoch + 1 == settings.epochs:
                 layer.write_back()
@@ -105,10 +111,17 @@ def population(networks: Sequence[Stack], data: Tensor | np.ndarray[Any, Any], s
         layer.write_back()
 
 
+def _prepare(learners: Sequence[nn.Module], lower: Sequence[nn.Module], samples: Tensor) -> None:
+    for learner, below in zip(learners, lower, strict=True):
+        if hasattr(learner, "prepare"):
+            with torch.no_grad():
+                learner.prepare(below(samples))  # type: ignore[operator]
+
+
 class _Layer:
     """One layer of all networks while it learns."""
 
-    def __init__(self, learners: list[nn.Module], lower: list[nn.Module], settings: Greedy) -> None:
+    def __init__(self, learners: Sequence[nn.Module], lower: Sequence[nn.Module], settings: Greedy) -> None:
         self.learners, self.settings = learners, settings
         self.stacked = len(learners) > 1
         if self.stacked:
@@ -123,13 +136,14 @@ class _Layer:
             self.parameters = {name: p for name, p in learners[0].named_parameters() if p.requires_grad}
             self.below = lower[0]
         gpu = next(iter(self.parameters.values())).is_cuda
-        self.optimizer = torch.optim.Adam(
-            self.parameters.values(), lr=settings.learning_rate, fused=gpu or None, capturable=gpu
-        )
+        # A tensor, so that a recorded step sees it change.
+        self.rate = torch.tensor(settings.learning_rate, device=next(iter(self.parameters.values())).device)
+        self.optimizer = torch.optim.Adam(self.parameters.values(), lr=self.rate, fused=gpu or None, capturable=gpu)
         self.steps = _Recorded(self._step, self.optimizer) if gpu else self._step
 
-    def learn(self, samples: Tensor, seed: str) -> None:
-        """One epoch; the seed says in which order, and what is sampled."""
+    def learn(self, samples: Tensor, seed: str, pace: float) -> None:
+        """One epoch at a share of the learning rate; the seed says in which order, and what is sampled."""
+        self.rate.fill_(self.settings.learning_rate * pace)
         number = int(fingerprint(seed)[:12], 16)
         order = torch.randperm(len(samples), generator=torch.Generator().manual_seed(number))
         with _seeded(number, samples.device):

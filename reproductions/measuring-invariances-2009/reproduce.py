@@ -46,7 +46,7 @@ PATCH, RECEPTIVE_FIELD = 14, 31
 TOP = 0.2
 AMPLITUDE = 2**0.5 / 3  # the contrast of whitened patches: a root mean square of 1/3
 TARGETS = (-0.97, -0.95, -0.9, -0.8, -0.7, -0.5, -0.3, 0.0)
-DECAYS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
+DECAYS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 SPARSITY = 10.0
 VIDEO = ("translation", "rotation_2d", "rotation_3d", "rotation_3d_rendered")
 
@@ -178,31 +178,32 @@ class Reproduction:
 
     def draw_map(self) -> None:
         sparse = self.map[self.map["target"].notna()]
-        figure = plt.figure(figsize=(12, 4.6), constrained_layout=True)
-        left, right = figure.subfigures(1, 2, width_ratios=(1, 1.15))
-        axis = left.subplots()
-        means = sparse.groupby(["target", "weight_decay"])["mean"].mean().unstack()
-        image = axis.imshow(means, cmap="viridis", aspect="auto")
-        axis.set_xticks(range(len(means.columns)), [f"{d:g}" for d in means.columns])
-        axis.set_yticks(range(len(means.index)), [f"{t:g}" for t in means.index])
-        axis.set_xlabel("weight decay λ")
-        axis.set_ylabel("target mean activation ρ")
-        axis.set_title("invariance score, mean over tests")
-        for i, row in enumerate(means.to_numpy()):
-            for j, value in enumerate(row):
-                color = "white" if value < np.nanmean(means.to_numpy()) else "black"
-                axis.text(j, i, f"{value:.0f}", ha="center", va="center", color=color, fontsize=8)
-        left.colorbar(image, ax=axis)
+        figure = plt.figure(figsize=(13, 8), constrained_layout=True)
+        upper, lower = figure.subfigures(2, 1, height_ratios=(1, 1.1))
+        titles = {"mean": "invariance score, mean over tests", "gabor_r2": "Gabor r², median of ten filters"}
+        for axis, (column, title) in zip(upper.subplots(1, 2), titles.items(), strict=True):
+            means = sparse.groupby(["target", "weight_decay"])[column].mean().unstack()
+            image = axis.imshow(means, cmap="viridis", aspect="auto")
+            axis.set_xticks(range(len(means.columns)), [f"{d:g}" for d in means.columns])
+            axis.set_yticks(range(len(means.index)), [f"{t:g}" for t in means.index])
+            axis.set_xlabel("weight decay λ")
+            axis.set_ylabel("target mean activation ρ")
+            axis.set_title(title)
+            for (i, j), value in np.ndenumerate(means.to_numpy()):
+                shown = f"{value:.0f}" if column == "mean" else f"{value:.2f}"
+                dark = value < np.nanmean(means.to_numpy())
+                axis.text(j, i, shown, ha="center", va="center", color="white" if dark else "black", fontsize=8)
+            upper.colorbar(image, ax=axis)
         best = int(sparse["mean"].idxmax())
         chosen = {
             "best": best,
             "unregularised": int(self.map[self.map["target"].isna() & (self.map["weight_decay"] == 0)].index[0]),
             "most alike (degenerate)": int(self.map["alikeness"].idxmax()),
         }
-        rows = right.subplots(3, 1)
+        rows = lower.subplots(3, 1)
         for axis, (name, which) in zip(rows, chosen.items(), strict=True):
             entry = self.map.loc[which]
-            axis.imshow(tile(self.map_networks[which].filters(0).reshape(-1, PATCH, PATCH), 2, 18), cmap="gray")
+            axis.imshow(tile(self.map_networks[which].filters(0).reshape(-1, PATCH, PATCH), 2, 30), cmap="gray")
             settings = f"λ = {entry['weight_decay']:g}" + (
                 "" if np.isnan(entry["target"]) else f", ρ = {entry['target']:g}"
             )
@@ -287,7 +288,7 @@ class Reproduction:
         frames = []
         for seed in range(s.cdbn_seeds):
             network = ConvolutionalDeepBeliefNetwork(
-                maps=s.maps, sigma=0.1, sparsity=25.0, target=(0.003, 0.005), weight_decay=0.001, seed=seed
+                maps=s.maps, sigma=0.1, sparsity=5.0, target=(0.003, 0.02), weight_decay=(0.003, 1e-6), seed=seed
             ).to(self.device)
             with self.timed("CDBN: training"):
                 greedy(network, pictures, Greedy(s.cdbn_epochs, 50, 5e-3, seed=seed))

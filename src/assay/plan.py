@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,21 @@ from assay.evaluate import Resources, evaluate
 from assay.measures.base import Measure
 from assay.settings import Node, build, convert, read_yaml
 from assay.sources import SubjectSource, import_named
-from assay.stimuli.camera import camera_sequences
-from assay.stimuli.sequences import Sequences, load_sequences
+from assay.stimuli import (
+    Family,
+    Gratings,
+    Images,
+    InvarianceTest,
+    NaturalVideo,
+    ParametricTest,
+    Sequences,
+    camera_sequences,
+    camera_video,
+    load_coil20,
+    load_images,
+    load_sequences,
+    turning_objects,
+)
 from assay.store.run import Run
 from assay.subject import Subject
 
@@ -119,12 +133,12 @@ def _measure(node: Node) -> tuple[str, Measure]:
         entries["measure"].fail(f"{name!r} is not a measure, that is a subclass of assay.Measure")
     label = convert(entries["name"], str, {}) if "name" in entries else kind.name or kind.__name__
     settings = {k: v for k, v in node.value.items() if k not in ("measure", "name")}
-    measure = build(kind, replace(node, value=settings), {Sequences: load_sequences_node})
+    measure = build(kind, replace(node, value=settings), STIMULI)
     return label, measure
 
 
 def load_sequences_node(node: Node) -> Sequences:
-    """Sequences as a plan writes them: ``folder`` or ``camera``, its settings, and ``control``."""
+    """Sequences as a plan writes them: one of `SEQUENCES` with its settings, and ``control``."""
     entries = dict(node.items())
     controls = ["natural"]
     if "control" in entries:
@@ -134,16 +148,12 @@ def load_sequences_node(node: Node) -> Sequences:
             if kind not in CONTROLS:
                 kinds.fail(f"{kind!r} is not a condition{nearest(str(kind), CONTROLS)}")
     settings = replace(node, value={k: v for k, v in node.value.items() if k != "control"})
-    if "camera" in entries:
-        if len(settings.value) > 1:
-            node.fail("with camera goes only control: put the settings of the camera under it")
-        natural = build(camera_sequences, entries["camera"])
-    elif "folder" in entries:
+    if "folder" in entries:
         hinted = convert(entries["folder"], Path, {})
         rest = replace(node, value={k: v for k, v in settings.value.items() if k != "folder"})
         natural = build(load_sequences, rest, folder=hinted)
     else:
-        node.fail("needs 'folder' (frames or videos) or 'camera' (motion over photographs)")
+        natural = _one_of(settings, SEQUENCES, "'folder' (frames or videos)")
     made = {
         "natural": lambda: natural,
         "pixel_fade": natural.pixel_fade,
@@ -151,3 +161,50 @@ def load_sequences_node(node: Node) -> Sequences:
     }
     chosen = [made[kind]() for kind in controls]
     return replace(natural, clips=tuple(clip for sequences in chosen for clip in sequences))
+
+
+def _moving(node: Node) -> Sequences:
+    motion = node["motion"].value if "motion" in dict(node.items()) else node.fail("lacks the key 'motion'")
+    rest = replace(node, value={k: v for k, v in node.value.items() if k != "motion"})
+    moving = build(camera_video, rest)
+    if motion not in moving:
+        node["motion"].fail(f"is {motion!r}, expected one of {', '.join(map(repr, moving))}")
+    return moving[motion]
+
+
+def _images(node: Node) -> Images:
+    entries = dict(node.items())
+    if "path" not in entries:
+        node.fail("lacks the key 'path' (a folder of pictures, or an .npz file)")
+    rest = replace(node, value={k: v for k, v in node.value.items() if k != "path"})
+    return build(load_images, rest, path=convert(entries["path"], Path, {}))
+
+
+def _one_of(node: Node, kinds: Mapping[str, Callable[[Node], Any]], more: str = "") -> Any:
+    """What the one entry of a mapping, named for its kind, says."""
+    known = [*([more] if more else []), *(f"'{kind}'" for kind in kinds)]
+    found = [key for key, _ in node.items() if key in kinds]
+    if len(node.value) != 1 or len(found) != 1:
+        extra = next((key for key in node.value if key not in kinds), None)
+        hint = "" if extra is None else f"; {extra!r} is none of them{nearest(extra, kinds)}"
+        node.fail(f"needs exactly one of {', '.join(known)}, with its settings under it{hint}")
+    return kinds[found[0]](node[found[0]])
+
+
+SEQUENCES: dict[str, Callable[[Node], Any]] = {
+    "camera": lambda node: build(camera_sequences, node),
+    "moving": _moving,
+    "objects": lambda node: build(turning_objects, node),
+    "coil20": lambda node: build(load_coil20, replace(node, value={}), path=convert(node, Path, {})),
+}
+TESTS: dict[str, Callable[[Node], Any]] = {
+    "gratings": lambda node: build(Gratings, node),
+    "video": lambda node: build(NaturalVideo, node, STIMULI),
+    "parametric": lambda node: build(ParametricTest, node, STIMULI),
+}
+STIMULI: dict[Any, Callable[[Node], Any]] = {
+    Sequences: load_sequences_node,
+    Images: _images,
+    Family: lambda node: build(Family, node),
+    InvarianceTest: lambda node: _one_of(node, TESTS),
+}

@@ -157,8 +157,9 @@ def convert(node: Node, kind: Any, loaders: Mapping[Any, Loader]) -> Any:
                 node.fail(f"has {len(value)} entries, expected {len(inner)}")
             return tuple(convert(n, k, loaders) for n, k in zip(node.elements(), inner, strict=True))
         return (tuple if origin is tuple else list)(convert(n, inner[0], loaders) for n in node.elements())
-    if origin is dict and isinstance(value, dict):
-        return dict(value)
+    if origin in (dict, Mapping) and isinstance(value, dict):
+        inner = typing.get_args(kind)[1]
+        return {key: entry.value if inner is Any else convert(entry, inner, loaders) for key, entry in node.items()}
     if kind in (int, str, bool) and type(value) is kind:
         return value
     node.fail(f"is {_shown(value)}, expected {_expected(kind)}")
@@ -186,4 +187,6 @@ def _expected(kind: Any) -> str:
         dict: "a mapping",
     }
     kind = typing.get_origin(kind) or kind
+    if kind is Mapping:
+        kind = dict
     return "a list" if kind in (list, tuple, Sequence) else names.get(kind, getattr(kind, "__name__", str(kind)))

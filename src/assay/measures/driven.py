@@ -15,7 +15,6 @@ from assay.measures.firing import SIGNS, SLACK, Fired, Signs, fire, firing_count
 from assay.measures.top_responses import TopResponses
 
 Array = np.ndarray[Any, Any]
-TIES = 8  # how many times what is kept is shown before only units tied so far are counted
 _CHUNK = 1 << 26  # stimuli × units of firing laid out at a time
 
 
@@ -63,21 +62,24 @@ class Driven:
     def _count_ties(self, sign: int, values: Tensor, largest: Tensor) -> None:
         """On how many stimuli a unit was at its largest response; of interest where all that is kept is at it.
 
-        All units are counted at first, later only those that have been at it all along; −1 where that is not known.
+        While no more was shown than could be kept twice over, all units are counted; after that only those that are
+        tied and have been counted all along; −1 for the others.
         """
-        if self.shown < TIES * self.top[sign].count:
+        if self.shown + len(values) <= 2 * self.top[sign].count:
             equal = (values == largest).sum(0, dtype=torch.int32)
             if self.shown:
                 equal += torch.where(largest == self.extreme[sign], self.reached[sign], 0)
             self.reached[sign] = equal
             return
-        reached = self.reached[sign]
-        reached[largest != self.extreme[sign]] = -1
+        reached = self.reached[sign] if self.shown else torch.zeros_like(largest, dtype=torch.int32)
         tied = (self.top[sign].floor == largest) & (reached >= 0)
+        if self.shown:
+            tied &= largest == self.extreme[sign]
         reached[~tied] = -1
         if tied.any():
             columns = tied.nonzero()[:, 0]
             reached[columns] += (values[:, columns] == largest[columns]).sum(0, dtype=torch.int32)
+        self.reached[sign] = reached
 
     @cached_property
     def finite(self) -> Array:

@@ -106,11 +106,15 @@ class Invariance(Measure):
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Show the test once; one row per layer and transformation."""
         rng = np.random.default_rng(self.seed)
-        rows = []
+        rows, shown = [], []
         for layer, order, transformation, scores, pairs in self._scored(subject):
             row = {"layer": layer, "order": order, "test": self.test.name, "transformation": transformation}
             rows.append(row | self._row(scores, pairs, rng))
-        return pd.DataFrame(rows)
+            driving = (
+                np.zeros(0, dtype=np.int64) if pairs is None else pairs.stimulus[pairs.unit == rows[-1]["best_unit"]]
+            )
+            shown.append(driving[:_SHOWN])
+        return pd.DataFrame(rows).assign(pictures=self._pictures(shown))
 
     def per_unit(self, subject: Subject) -> pd.DataFrame:
         """One row per layer, transformation and unit: the columns of `invariance_scores`."""
@@ -140,7 +144,7 @@ class Invariance(Measure):
         if scores is None or pairs is None:
             empty = dict.fromkeys(("score", "low", "high", "mean_score", "p10", "p25", "p50", "p75", "p90"), np.nan)
             counts = {_column(status): 0 for status in STATUSES}
-            none = {"best_unit": -1, "best_score": np.nan, "pictures": b"", "status": "not per stimulus"}
+            none = {"best_unit": -1, "best_score": np.nan, "status": "not per stimulus"}
             return empty | {"n": 0, "negative": np.nan, "units": 0} | counts | none
         values = scores["score"].to_numpy()
         defined = values[np.isfinite(values)]
@@ -159,7 +163,6 @@ class Invariance(Measure):
             **{_column(status): int((scores["status"] == status).sum()) for status in STATUSES},
             "best_unit": best,
             "best_score": float(values[best]) if best >= 0 else np.nan,
-            "pictures": self._pictures(best, pairs),
             "status": "ok" if len(defined) else "undefined",
         }
 
@@ -185,10 +188,12 @@ class Invariance(Measure):
         low, high = np.nanquantile(means, (0.025, 0.975)) if np.isfinite(means).any() else (np.nan, np.nan)
         return float(low), float(high)
 
-    def _pictures(self, unit: int, pairs: Near) -> bytes:
-        """The stimuli that drive a unit most."""
-        mine = pairs.stimulus[pairs.unit == unit][:_SHOWN]
-        return strip(self.test.pictures(mine)) if len(mine) else b""
+    def _pictures(self, shown: list[Array]) -> list[bytes]:
+        """For each row the stimuli that drive its best unit most; they are made or read once for all rows."""
+        wanted = np.unique(np.concatenate(shown))
+        pictures = self.test.pictures(wanted) if len(wanted) else []
+        by_number = dict(zip(wanted.tolist(), pictures, strict=True))
+        return [strip([by_number[n] for n in row.tolist()]) if len(row) else b"" for row in shown]
 
 
 class _Stream:

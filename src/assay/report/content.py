@@ -43,11 +43,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Point:
-    """One point of a line: position, value, half-width of its band, and what to say of it."""
+    """One point of a line: position, value, the ends of its band, and what to say of it."""
 
     x: float
     y: float
-    band: float | None
+    band: tuple[float, float] | None
     label: str
     detail: str
 
@@ -64,6 +64,14 @@ class LineChart:
 
 
 @dataclass(frozen=True)
+class Pictures:
+    """Pictures (PNG), each with a line under it."""
+
+    caption: str
+    items: tuple[tuple[bytes, str], ...]
+
+
+@dataclass(frozen=True)
 class Failure:
     """A cell that failed: who, what, why, and the whole traceback."""
 
@@ -77,7 +85,7 @@ class Section:
     """A heading and what is under it."""
 
     title: str
-    blocks: tuple[Text | Items | Facts | Table | LineChart | Failure, ...]
+    blocks: tuple[Text | Items | Facts | Table | LineChart | Pictures | Failure, ...]
 
 
 @dataclass(frozen=True)
@@ -151,4 +159,5 @@ def _asked(m: dict[str, Any]) -> Section:
 
 
 def _plain_section(label: str, described: dict[str, Any], run: Run) -> list[Any]:
-    return [Table(label, run.summary(label))]
+    frame = run.summary(label)
+    return [Table(label, frame.drop(columns=[c for c in frame if frame[c].map(type).eq(bytes).any()]))]

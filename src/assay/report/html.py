@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from base64 import b64encode
 from dataclasses import asdict
 from importlib import resources
 from typing import Any
@@ -20,7 +21,7 @@ _PAGE = resources.files("assay.report") / "page"
 def html(document: Document) -> str:
     """The page."""
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    environment.filters |= {"cell": _cell, "number": _is_number}
+    environment.filters |= {"cell": _cell, "number": _is_number, "base64": lambda data: b64encode(data).decode()}
     environment.globals |= {"kind": lambda block: type(block).__name__}
     template = environment.from_string((_PAGE / "page.html").read_text(encoding="utf-8"))
     charts = [b for section in document.sections for b in section.blocks if isinstance(b, LineChart)]

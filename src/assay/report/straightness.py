@@ -65,11 +65,12 @@ def _chart(group: pd.DataFrame, name: str) -> LineChart:
         for i, row in rows.iterrows():
             if pd.isna(row["curvature_deg"]):
                 continue
-            band = None if pd.isna(row["sem_deg"]) else float(row["sem_deg"])
-            spread = "" if band is None else f" ± {band:.2f}"
+            value, sem = float(row["curvature_deg"]), float(row["sem_deg"])
+            band = None if pd.isna(sem) else (value - sem, value + sem)
+            spread = "" if band is None else f" ± {sem:.2f}"
             detail = f"{row['curvature_deg']:.2f}{spread}°, {row['change_deg']:+.2f}° from pixels, n = {row['n']}"
             x = int(str(i)) / depth
-            points.append(Point(x, float(row["curvature_deg"]), band, str(row["layer"]), detail))
+            points.append(Point(x, value, band, str(row["layer"]), detail))
         lines.append((str(subject), tuple(points)))
     pixels = group[group["layer"] == "pixels"]["curvature_deg"].dropna()
     reference = ("pixels", float(pixels.iloc[0])) if len(pixels) else None

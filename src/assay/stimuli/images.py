@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -86,13 +87,13 @@ def load_images(
             raise AssayError(f"the pictures in {path} differ in shape: give size=… and color=…")
         return Images(np.stack(found), None, str(path))
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
             for key in filter(None, (images, labels)):
                 if key not in file:
                     raise AssayError(f"{path} has no array {key!r}{nearest(key, list(file))}")
             array = file[images][:count]
             marks = None if labels is None else file[labels][:count]
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
         raise AssayError(f"{path} cannot be read as arrays ({first_line(error)})") from error
     if array.ndim == 4 and array.shape[-1] in (1, 3) and array.shape[1] not in (1, 3):
         array = array.transpose(0, 3, 1, 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import resources, util
 from pathlib import Path
 from typing import Any, Literal
@@ -68,11 +68,14 @@ def photographs(size: int | None = None, color: Color | None = None) -> Iterator
                 yield path.stem, picture_to_array(read_picture(path), size, color)
 
 
-def strip(pictures: Array) -> bytes:
-    """Pictures N×C×H×W beside each other as one PNG, from their darkest to their brightest value."""
-    low, high = float(pictures.min()), float(pictures.max())
-    shown = (np.asarray(pictures) - low) / ((high - low) or 1.0)
-    shown = np.pad(shown, ((0, 0), (0, 0), (0, 0), (0, 1)), constant_values=1.0)
+def strip(pictures: Sequence[Array]) -> bytes:
+    """Pictures C×H×W beside each other as one PNG, from their darkest to their brightest value.
+
+    Where they differ in size or colour, only those like the first are shown.
+    """
+    shown = np.stack([p for p in pictures if p.shape == pictures[0].shape]).astype(np.float64)
+    low, high = float(shown.min()), float(shown.max())
+    shown = np.pad((shown - low) / ((high - low) or 1.0), ((0, 0), (0, 0), (0, 0), (0, 1)), constant_values=1.0)
     row = np.concatenate(list(shown), axis=-1)[:, :, :-1]
     row = row.transpose(1, 2, 0) if len(row) == 3 else row[0]
     sink = io.BytesIO()

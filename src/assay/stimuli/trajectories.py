@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,8 @@ class InvarianceTest(ABC):
     def batches(self, size: int) -> Iterator[Array]:
         """The stimuli in order, about ``size`` at a time, N×C×H×W float32."""
 
-    def pictures(self, numbers: Array) -> Array:
-        """Some of the stimuli, by number."""
+    def pictures(self, numbers: Array) -> Sequence[Array] | Array:
+        """Some of the stimuli, by number; those of a video may differ in size."""
         wanted = {int(n) for n in np.ravel(numbers)}
         found: dict[int, Any] = {}
         at = 0
@@ -43,7 +43,7 @@ class InvarianceTest(ABC):
             at += len(batch)
             if len(found) == len(wanted):
                 break
-        return np.stack([found[int(n)] for n in np.ravel(numbers)])
+        return [found[int(n)] for n in np.ravel(numbers)]
 
     @property
     @abstractmethod
@@ -70,6 +70,10 @@ class ClosedTest(InvarianceTest):
 
 class OpenTest(InvarianceTest):
     """A test whose trajectories are made on demand from the stimuli."""
+
+    @abstractmethod
+    def pictures(self, numbers: Array) -> Array:
+        """Some of the stimuli, by number, N×C×H×W."""
 
     @abstractmethod
     def trajectory(self, transformation: str, stimuli: Tensor) -> Tensor:

@@ -45,7 +45,7 @@
       svg = draw(figure, "svg", { viewBox: `0 0 ${w} ${h}`, role: "img", "aria-label": chart.caption });
       figure.insertBefore(svg, legend);
       const shown = chart.lines.filter((_, i) => !hidden.has(i)).flatMap(([, points]) => points);
-      const values = shown.flatMap((p) => [p.y - (p.band || 0), p.y + (p.band || 0)]);
+      const values = shown.flatMap((p) => p.band || [p.y]);
       if (chart.reference) values.push(chart.reference[1]);
       let low = Math.min(...values), high = Math.max(...values);
       if (!Number.isFinite(low)) { low = 0; high = 1; }
@@ -67,8 +67,8 @@
         if (hidden.has(i) || !points.length) return;
         const banded = points.filter((p) => p.band !== null);
         if (banded.length > 1) {
-          const upper = banded.map((p) => `${px(p.x)},${py(p.y + p.band)}`);
-          const lower = banded.map((p) => `${px(p.x)},${py(p.y - p.band)}`).reverse();
+          const upper = banded.map((p) => `${px(p.x)},${py(p.band[1])}`);
+          const lower = banded.map((p) => `${px(p.x)},${py(p.band[0])}`).reverse();
           draw(svg, "path", { class: "band", fill: color(i), d: `M${upper.join("L")}L${lower.join("L")}Z` });
         }
         draw(svg, "path", { class: "path", stroke: color(i), d: `M${points.map((p) => `${px(p.x)},${py(p.y)}`).join("L")}`, "data-line": name });

@@ -43,7 +43,7 @@ def test_the_page_says_what_the_tables_say():
         *(f"| {cdbn.loc[t, 'layer_1']:.1f} | {cdbn.loc[t, 'layer_2']:.1f} |" for t in cdbn.index),
         f"{table['a_best_network_gabor_fits']['r2'].median():.2f}",
         f"median r² {table['c_cdbn_gabor_fits']['r2'].median():.2f}",
-        f"{table['d_agreement']['networks'].iloc[0]:,} networks",
+        f"over {table['d_agreement']['networks'].iloc[0]} networks",
     ]  # fmt: skip
     flat = " ".join(page.split())
     for claim in claims:

@@ -169,7 +169,7 @@ class Reproduction:
         for network in self.map_networks:
             filters = network.filters(0).cpu().numpy()
             unit = filters - filters.mean(1, keepdims=True)
-            unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+            unit /= np.linalg.norm(unit, axis=1, keepdims=True).clip(1e-12)
             rows.append({"alikeness": np.abs(unit @ unit.T)[np.triu_indices(len(unit), 1)].mean()})
             some.append(filters[:10].reshape(-1, PATCH, PATCH))
         fits = Parallel(n_jobs=-1)(delayed(fit_gabor)(filters) for filters in some)
@@ -213,7 +213,7 @@ class Reproduction:
             axis.axis("off")
         self.draw(figure, "a_sparsity_map")
         fits = fit_gabor(self.map_networks[best].filters(0).reshape(-1, PATCH, PATCH))
-        self.save(fits, "a_best_network_gabor_fits")
+        self.save(fits.drop(columns="phase_deg"), "a_best_network_gabor_fits")
 
     # -- (b) ----------------------------------------------------------------------------------------------
 
@@ -319,7 +319,7 @@ class Reproduction:
             axis.set_title(f"layer {i + 1}" + (" (linear combinations)" if i else ""), fontsize=9)
             axis.axis("off")
         self.draw(figure, "c_cdbn_filters")
-        self.save(fit_gabor(network.filters(0)[:, 0]), "c_cdbn_gabor_fits")
+        self.save(fit_gabor(network.filters(0)[:, 0]).drop(columns="phase_deg"), "c_cdbn_gabor_fits")
 
     # -- (d) ----------------------------------------------------------------------------------------------
 
@@ -327,7 +327,7 @@ class Reproduction:
         """Do the tests rank networks alike? Is rotation off the centre translation in disguise?"""
         s = self.scale
         tests = [c for c in self.map.columns if c in ("frequency", "orientation", "phase", *VIDEO)]
-        networks = pd.concat([self.map[tests], self.grid[tests]], ignore_index=True).dropna()
+        networks = pd.concat([self.map[tests], self.grid[tests]], ignore_index=True).dropna().drop_duplicates()
         rows = []
         rng = np.random.default_rng(0)
         for a, b in itertools.combinations(tests, 2):
@@ -421,7 +421,7 @@ def mean_interval(values: np.ndarray[Any, Any]) -> tuple[float, float, float]:
 
 
 def tile(filters: Any, rows: int, columns: int) -> np.ndarray[Any, Any]:
-    """Filters beside each other, each from its own minimum to its own maximum."""
+    """Filters beside each other, each scaled by its largest absolute weight."""
     images = filters.detach().cpu().numpy()[: rows * columns]
     images = images / np.abs(images).max((1, 2), keepdims=True).clip(1e-12)
     images = np.pad(images, ((0, rows * columns - len(images)), (1, 1), (1, 1)), constant_values=1)

@@ -1,6 +1,6 @@
 """assay shows stimuli to networks, records what every layer does, and turns that into evidence."""
 
-from assay import networks, stimuli
+from assay import networks, stimuli, training
 from assay.errors import AssayError
 from assay.evaluate import Resources, evaluate
 from assay.layers import ALL, choose_layers
@@ -39,5 +39,6 @@ __all__ = [
     "networks",
     "stimuli",
     "top_proportion_mean",
+    "training",
     "turning_angles",
 ]

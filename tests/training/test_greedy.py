@@ -89,6 +89,12 @@ def test_a_checkpoint_of_another_training_is_refused_and_kept(tmp_path):
         greedy(grid()[0], DATA, settings)
 
 
+def test_a_checkpoint_that_cannot_be_written_is_one_clear_sentence(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(AssayError, match="cannot be written"):
+        greedy(grid()[0], DATA, Greedy(epochs=1, checkpoint=tmp_path / "file" / "at.safetensors"))
+
+
 def test_stochastic_learning_is_reproducible_and_leaves_the_random_state_alone():
     pictures = torch.from_numpy(np.random.default_rng(1).normal(size=(40, 1, 16, 16)).astype(np.float32))
     runs = []

@@ -155,6 +155,8 @@ def near_from_responses(
     """The same from all responses of a few units (stimuli × units), for those whose ties are many."""
     fired = fire(sign * responses, firing_rate, near_max, eligible)
     stimulus, unit = np.nonzero(fired.near & np.isin(fired.status, ("ok", "tied")))
+    order = np.lexsort((stimulus, -sign * responses[stimulus, unit], unit))  # what drives a unit most comes first
+    stimulus, unit = stimulus[order], unit[order]
     local = np.full(len(unit), np.nan) if trajectories is None else _shares(fired, unit, stimulus, trajectories)
     return Near(fired.thresholds, fired.fires.sum(axis=0), fired.status, unit, stimulus, local)
 

@@ -67,7 +67,8 @@ def invariance_scores(
 
     Args:
         responses: Stimuli × units.
-        trajectories: For each stimulus, the indices of the stimuli on its trajectory (itself among them).
+        trajectories: For each stimulus, the indices of the stimuli on its trajectory (itself among them);
+            −1 is padding.
         firing_rate: Global firing rate.
         near_max: How many stimuli make Z: a count, or a share (float) of those on which the unit fires. Ties with
             the last of them belong to Z too, so that the order of stimuli does not matter.
@@ -206,7 +207,7 @@ def top_proportion_mean(scores: Tensor | Array, p: float) -> float:
     """
     if not 0 < p <= 1:
         raise AssayError(f"p={p} is not a proportion in (0, 1]")
-    values = np.asarray(scores, dtype=np.float64)
+    values = np.asarray(scores.detach().cpu() if isinstance(scores, Tensor) else scores, dtype=np.float64)
     values = values[np.isfinite(values)]
     count = math.ceil(p * len(values) - 1e-9)
     return float(np.partition(values, len(values) - count)[len(values) - count :].mean()) if count else float("nan")
@@ -247,12 +248,15 @@ def trajectory_table(trajectories: Trajectories, n: int) -> tuple[Array, Array]:
     if len(trajectories) != n:
         raise AssayError(f"there are {n} stimuli and {len(trajectories)} trajectories: give one for each stimulus")
     rows = [np.asarray(t, dtype=np.int64).ravel() for t in trajectories]
+    for row in rows:
+        if ((row < -1) | (row >= n)).any():
+            wrong = int(row[(row < -1) | (row >= n)][0])
+            raise AssayError(f"a trajectory names stimulus {wrong}, but there are {n}, numbered from 0")
+    rows = [row[row >= 0] for row in rows]
     size = np.array([len(r) for r in rows])
     if size.min() < 1:
         raise AssayError(f"the trajectory of stimulus {int(size.argmin())} is empty")
     table = np.full((n, size.max()), -1)
     for i, row in enumerate(rows):
         table[i, : len(row)] = row
-    if table.max() >= n or (table < -1).any():
-        raise AssayError(f"a trajectory names stimulus {int(table.max())}, but there are only {n}")
     return table, size

@@ -39,7 +39,7 @@ def fit_gabor(filters: Tensor | Array) -> pd.DataFrame:
 
     Returns:
         One row per filter: ``r2``, ``frequency`` (cycles per pixel), ``theta_deg``, ``phase_deg``, ``x0``, ``y0``,
-        ``sx``, ``sy``. NaN for a constant filter.
+        ``sx``, ``sy``; the amplitude, which may be negative, is left out. NaN for a constant filter.
 
     Example:
         >>> made = gabor(14, 1.0, -2.0, 0.6, 0.15, 0.3, 2.5, 3.0)
@@ -79,17 +79,19 @@ def _fit(image: Array) -> dict[str, float]:
             if not r2 <= best[0]:
                 best = (r2, dict(zip(names, map(float, found.x), strict=True)))
     r2, p = best
+    turned = np.degrees(p["theta"]) % 360 >= 180  # the same wave seen from its other end: θ − 180°, −phase
+    phase = -p["phase"] if turned else p["phase"]
     return {
         "r2": float(r2),
         "frequency": p["frequency"],
         "theta_deg": float(np.degrees(p["theta"]) % 180),
-        "phase_deg": float(np.degrees(p["phase"]) % 360),
+        "phase_deg": float(np.degrees(phase) % 360),
         **{name: p[name] for name in ("x0", "y0", "sx", "sy")},
     }
 
 
 def _starts(image: Array) -> list[Array]:
-    """Where the energy lies, the strongest waves in it, four phases and two widths."""
+    """Where the energy lies, the strongest wave in it, two phases (the amplitude may be negative) and two widths."""
     size = len(image)
     axis = np.arange(size) - (size - 1) / 2
     energy = image**2

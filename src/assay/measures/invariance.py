@@ -169,7 +169,8 @@ class Invariance(Measure):
     def _interval(self, scores: pd.DataFrame, pairs: Near, rng: np.random.Generator) -> tuple[float, float]:
         """95 % bootstrap interval of Inv_p: stimuli (the same draw for all units) and units are drawn anew.
 
-        Thresholds stay as they are. A unit none of whose Z is drawn is left out of that resample.
+        Thresholds stay as they are. A unit none of whose Z is drawn is left out of that resample. Stimuli are drawn
+        one by one, also where neighbours are alike (frames of a clip): then the interval is too narrow.
         """
         defined = np.flatnonzero(np.isfinite(scores["score"]))
         if not self.bootstrap or len(defined) < 2:
@@ -305,7 +306,8 @@ class _Stream:
 
             def visit(layer: str, output: Tensor, now: Any = now, held: Any = held) -> None:
                 columns = torch.from_numpy(now[layer]).to(output.device)
-                held[layer].append(self._responses(output)[:, columns].float().cpu().numpy())
+                picked = self._responses(output)[:, columns]
+                held[layer].append((picked if picked.dtype == torch.float64 else picked.float()).cpu().numpy())
 
             for batch in self._batches():
                 show(self.subject, batch, visit, list(now))

@@ -99,6 +99,7 @@ class StackedAutoencoder(LearnedStack):
         "Weight images in deeper layers are formed by making linear combinations of weight images in shallower
         layers. This approximates the function computed by each unit as a linear function." (§7.1.3)
         """
+        self.require_layer(layer)
         weights = [part.get_parameter("encoder.weight").detach() for part in self.stack]
         combined = weights[0]
         for above in weights[1 : layer % len(weights) + 1]:

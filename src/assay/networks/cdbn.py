@@ -67,6 +67,10 @@ class ConvolutionalRBM(nn.Module):
             raise AssayError(
                 f"channels={channels}, maps={maps}, size={size}, pool={pool}, sigma={sigma}: all must be positive"
             )
+        if min(weight_decay, sparsity) < 0 or not 0 <= target < 1:
+            raise AssayError(
+                f"weight_decay={weight_decay}, sparsity={sparsity} must not be negative, target={target} is in [0, 1)"
+            )
         self.pool, self.visible = pool, visible
         self.weight = nn.Parameter(0.01 * torch.randn(maps, channels, size, size))
         self.bias = nn.Parameter(torch.full((maps,), -0.01))
@@ -202,6 +206,7 @@ class ConvolutionalDeepBeliefNetwork(LearnedStack):
 
     def filters(self, layer: int = 0) -> Tensor:
         """Filters of a layer in pixels, maps × channels × H × W; above the first as linear combinations of it."""
+        self.require_layer(layer)
         weights = [part.get_parameter("weight").detach() for part in self.stack]
         combined = weights[layer]
         for below in reversed(weights[: layer % len(weights)]):

@@ -58,8 +58,7 @@ class LearnedStack(nn.Module):
 
     def transform(self, X: Tensor | np.ndarray[Any, Any], layer: int = -1, batch_size: int = 256) -> Any:
         """The representation of a layer, samples × features, as NumPy."""
-        if not -len(self.stack) <= layer < len(self.stack):
-            raise AssayError(f"layer={layer}: there are {len(self.stack)} layers")
+        self.require_layer(layer)
         parameter = next(self.parameters())
         wanted = range(layer % len(self.stack) + 1)
         found = []
@@ -70,6 +69,11 @@ class LearnedStack(nn.Module):
                     x = self.stack[i](x)
                 found.append(x.flatten(1).cpu())
         return torch.cat(found).numpy()
+
+    def require_layer(self, layer: int) -> None:
+        """A layer by its number, from 0, or from −1 backwards."""
+        if not -len(self.stack) <= layer < len(self.stack):
+            raise AssayError(f"layer={layer}: there are {len(self.stack)} layers")
 
     def shallow(self) -> Self:
         """The same with its first layer only, as it was before learning."""

@@ -160,4 +160,4 @@ def _asked(m: dict[str, Any]) -> Section:
 
 def _plain_section(label: str, described: dict[str, Any], run: Run) -> list[Any]:
     frame = run.summary(label)
-    return [Table(label, frame.drop(columns=[c for c in frame if frame[c].map(type).eq(bytes).any()]))]
+    return [Table(label, frame.drop(columns=[c for c in frame if frame[c].map(lambda v: isinstance(v, bytes)).any()]))]

@@ -38,8 +38,9 @@ def section(label: str, described: dict[str, Any], run: Run) -> list[Any]:
     blocks: list[Any] = [
         Text(
             f"Shown: {settings['test']['is']}. A unit fires on {rate:.2%} of the stimuli; its score is how much more "
-            "often it fires on transforms of what drives it most: 1 is no invariance, "
-            f"{1 / rate:.0f} is complete. A layer's score is the mean of its best {settings['top']:.0%} of units."
+            "often it fires on transforms of what drives it most: "
+            f"{1 / rate:.0f} is complete invariance; 1 is none, or 1/m of complete where a trajectory of m stimuli "
+            f"holds the stimulus itself. A layer's score is the mean of its best {settings['top']:.0%} of units."
         )
     ]
     for name, group in table.groupby("transformation", sort=False):
@@ -58,7 +59,7 @@ def _sentences(group: pd.DataFrame, name: str) -> list[str]:
         if good.empty:
             sentences.append(f"{subject}, {name}: no unit of any layer has a score.")
         else:
-            first, last, best = good.iloc[0], good.iloc[-1], good.loc[good["score"].idxmax()]
+            first, last, best = good.iloc[0], good.iloc[-1], good.iloc[int(good["score"].to_numpy().argmax())]
             sentences.append(
                 f"{subject}, {name}: {_value(first)} at {first['layer']}, {_value(last)} at {last['layer']}; "
                 f"most at {best['layer']} ({_value(best)})."

@@ -34,6 +34,8 @@ class Images:
             array = array[:, None]
         if array.ndim != 4 or 0 in array.shape:
             raise AssayError(f"images are N×C×H×W or N×H×W, not {array.shape}")
+        if array.dtype != np.uint8 and not np.issubdtype(array.dtype, np.floating):
+            raise AssayError(f"the images of {self.source} are {array.dtype}: give uint8, or floats in [0, 1]")
         array = array.astype(np.float32) / (255 if array.dtype == np.uint8 else 1)
         if not np.isfinite(array).all():
             raise AssayError(f"the images of {self.source} have NaN or infinite pixels")
@@ -87,6 +89,8 @@ def load_images(
             raise AssayError(f"the pictures in {path} differ in shape: give size=… and color=…")
         return Images(np.stack(found), None, str(path))
     try:
+        if path.suffix != ".npz":
+            raise AssayError(f"{path} is not a folder of pictures or an .npz file")
         with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
             for key in filter(None, (images, labels)):
                 if key not in file:

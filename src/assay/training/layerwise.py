@@ -83,9 +83,8 @@ def population(networks: Sequence[Stack], data: Tensor | np.ndarray[Any, Any], s
     parts = [list(network.stack) for network in networks]
     if not parts or not parts[0]:
         raise AssayError("no networks, or networks without layers, to train")
-    shapes = [[tuple(p.shape) for p in nn.ModuleList(p).parameters()] for p in parts]
-    if any(shape != shapes[0] for shape in shapes):
-        raise AssayError("the networks of a population differ in shape: train each shape by itself")
+    if any(_form(part) != _form(parts[0]) for part in parts):
+        raise AssayError("the networks of a population differ in shape or form: train each by itself")
     device = next(parts[0][0].parameters()).device
     samples = torch.as_tensor(data)
     if not torch.isfinite(samples).all():
@@ -109,6 +108,14 @@ def population(networks: Sequence[Stack], data: Tensor | np.ndarray[Any, Any], s
                 layer.write_back()
                 saved.write(parts, layer, depth, epoch + 1)
         layer.write_back()
+
+
+def _form(part: Sequence[nn.Module]) -> list[Any]:
+    """What networks of a population have in common: shapes, and settings that are not tensors."""
+    layers = nn.ModuleList(part)
+    plain = (bool, int, float, str)
+    settings = [{k: v for k, v in vars(m).items() if isinstance(v, plain)} for m in layers.modules()]
+    return [*(tuple(p.shape) for p in layers.parameters()), *settings]
 
 
 def _prepare(learners: Sequence[nn.Module], lower: Sequence[nn.Module], samples: Tensor) -> None:

@@ -91,6 +91,15 @@ def test_a_unit_that_fires_on_none_of_the_stimuli_asked_about_is_silent():
     assert table.status.tolist() == ["silent"] and table.score.isna().all()
 
 
+def test_padding_is_no_part_of_a_trajectory():
+    responses = np.random.default_rng(0).normal(size=(1000, 3))
+    rows = [np.arange(max(i - 2, 0), min(i + 3, 1000)) for i in range(1000)]
+    padded = np.full((1000, 5), -1)
+    for i, row in enumerate(rows):
+        padded[i, : len(row)] = row
+    pd.testing.assert_frame_equal(invariance_scores(responses, padded), invariance_scores(responses, rows))
+
+
 def test_repeated_values_fire_together_and_are_marked():
     values = np.concatenate([np.ones(30), np.linspace(0, 0.9, 970)])[:, None]
     (unit,) = invariance_scores(values, orbits(1000, 10), signs="positive").itertuples()
@@ -196,7 +205,7 @@ def test_top_proportion():
         (lambda: firing_thresholds(np.zeros(5)), "stimuli × units"),
         (lambda: invariance_scores(np.zeros((200, 1)), orbits(100, 10)), "200 stimuli and 100 trajectories"),
         (lambda: invariance_scores(np.zeros((200, 1)), [[]] * 200), "trajectory of stimulus 0 is empty"),
-        (lambda: invariance_scores(np.zeros((200, 1)), [[999]] * 200), "names stimulus 999, but there are only 200"),
+        (lambda: invariance_scores(np.zeros((200, 1)), [[999]] * 200), "names stimulus 999, but there are 200"),
         (lambda: invariance_scores(np.zeros((200, 1)), orbits(200, 10), near_max=0), "near_max=0"),
         (lambda: invariance_scores(np.zeros((200, 1)), orbits(200, 10), signs="both"), "signs='both'"),
         (lambda: top_proportion_mean(np.ones(3), 0), "p=0 is not a proportion"),

@@ -13,7 +13,7 @@ from assay import Measure
 SOURCE = Path(assay.__file__).parent
 # A room may import only from rooms to its left (later rooms know earlier ones).
 ROOMS = [
-    {"errors", "progress", "fingerprint", "layers", "settings"},
+    {"errors", "progress", "fingerprint", "layers", "settings", "seeded", "files"},
     {"stimuli"},
     {"training"},
     {"networks"},

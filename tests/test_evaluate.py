@@ -11,7 +11,7 @@ import torch
 import zoo
 from assay import AssayError, Run, Straightness, Subject, evaluate
 from assay.evaluate import cell_fingerprint
-from assay.store.files import Folder
+from assay.files import Folder
 from measure_kit import Broken, Slow, sequences, subjects
 
 

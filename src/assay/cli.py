@@ -62,9 +62,9 @@ def run(
 def check(plan: Annotated[Path, typer.Argument(help="The plan, a YAML file.")], as_json: AsJson = False) -> None:
     """Check a plan and show what would run: networks are made and shown one frame, nothing is measured."""
     from assay.evaluate import cell_fingerprint
+    from assay.files import Folder
     from assay.plan import load_plan
     from assay.store.cells import CellKey
-    from assay.store.files import Folder
 
     loaded = load_plan(plan)
     folder = Folder(loaded.run)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
 from torch import nn
 
 from assay.evaluate import evaluate
 from assay.measures.straightness import Straightness
 from assay.networks import RetinaV1, small_resnet, small_vgg
+from assay.seeded import seeded
 from assay.stimuli import Grey, camera_sequences
 from assay.store.run import Run
 from assay.subject import Subject
@@ -20,8 +20,7 @@ SIZE = 128
 def run_demo(folder: str | Path, seed: int = 0) -> Run:
     """Run it; nothing is downloaded, nothing is trained."""
     natural = camera_sequences(SIZE, length=11, color="rgb")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         mlp = nn.Sequential(
             nn.AvgPool2d(4), nn.Flatten(), nn.Linear(3 * (SIZE // 4) ** 2, 256), nn.ReLU(), nn.Linear(256, 64)
         )

@@ -15,11 +15,12 @@ from typing import Any
 import torch
 
 from assay.errors import AssayError, first_line, optional
+from assay.files import Folder
 from assay.fingerprint import fingerprint
 from assay.measures.base import Measure
 from assay.progress import report
+from assay.seeded import seeded
 from assay.store.cells import FOLDER, CellInfo, CellKey, CellTables, write_cell
-from assay.store.files import Folder
 from assay.store.manifest import environment, now
 from assay.store.run import MANIFEST, Run
 from assay.subject import Subject
@@ -134,7 +135,7 @@ def run_cell(folder: Folder, key: CellKey, subject: Subject, measure: Measure, s
     """Do one cell and write it; an exception of the measure becomes a failed cell."""
     started, begin = now(), time.perf_counter()
     found, error, trace = None, None, None
-    with _peak_memory(subject.device) as peak, _seeded(seed, subject.device):
+    with _peak_memory(subject.device) as peak, seeded(seed, subject.device):
         try:
             table = measure(subject)
             found = CellTables.of(table, measure.summary(table))
@@ -225,13 +226,6 @@ def _plain(value: Any) -> Any:
 
 def _json(value: Any) -> bytes:
     return (json.dumps(value, indent=1, default=str) + "\n").encode()
-
-
-@contextmanager
-def _seeded(seed: int, device: torch.device) -> Iterator[None]:
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
-        yield
 
 
 @contextmanager

@@ -159,7 +159,7 @@ def convert(node: Node, kind: Any, loaders: Mapping[Any, Loader]) -> Any:
         return (tuple if origin is tuple else list)(convert(n, inner[0], loaders) for n in node.elements())
     if origin in (dict, Mapping) and isinstance(value, dict):
         inner = typing.get_args(kind)[1]
-        return {key: entry.value if inner is Any else convert(entry, inner, loaders) for key, entry in node.items()}
+        return {key: convert(entry, inner, loaders) for key, entry in node.items()}
     if kind in (int, str, bool) and type(value) is kind:
         return value
     node.fail(f"is {_shown(value)}, expected {_expected(kind)}")

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from assay.errors import AssayError, first_line, nearest, optional
 from assay.networks.onnx import load_onnx
+from assay.seeded import seeded
 from assay.stimuli.transforms import transform_named
 from assay.subject import Subject
 
@@ -67,8 +68,7 @@ class SubjectSource:
         except (RuntimeError, AssertionError) as error:
             raise AssayError(f"device={self.device!r} cannot be used ({first_line(error)})") from error
         preprocess: Any = None if self.preprocess is None else transform_named(self.preprocess)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
+        with seeded(self.seed):
             module = self._module()
         if self.weights is not None:
             load_weights(module, self.weights)

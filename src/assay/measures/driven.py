@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.measures.firing import SIGNS, SLACK, Fired, Signs, fire, firing_count, near_count, status_of
+from assay.measures.firing import SCORED, SIGNS, SLACK, Signs, fire, firing_count, near_count, status_of
 from assay.measures.top_responses import TopResponses
 
 Array = np.ndarray[Any, Any]
@@ -123,7 +122,7 @@ class Driven:
         )
         # A unit tied at its extreme on more than half of the stimuli is known to be always on.
         unknown = beyond.cpu().numpy() & (status == "silent")
-        usable = torch.from_numpy(np.isin(status, ("ok", "tied"))).to(values.device)
+        usable = torch.from_numpy(np.isin(status, SCORED)).to(values.device)
         pairs = pairs[usable[pairs[:, 0]]]
         unit, stimulus = pairs[:, 0].cpu().numpy(), stimuli.T[pairs[:, 0], pairs[:, 1]].cpu().numpy()
         rates = (thresholds.cpu().numpy(), firing.cpu().numpy(), status)
@@ -133,7 +132,6 @@ class Driven:
         """Per pair (unit, z) the share of T(z) on which the unit fires; T(z) are rows padded with −1."""
         values, stimuli, fires = self._kept(sign)
         table = torch.from_numpy(trajectories).to(values.device)
-        size = (table >= 0).sum(1)
         unit, stimulus = (torch.from_numpy(a).to(values.device).long() for a in (near.unit, near.stimulus))
         local = torch.empty(len(unit), dtype=torch.float64, device=values.device)
         step = max(_CHUNK // self.n, 1)
@@ -142,10 +140,7 @@ class Driven:
             laid_out = torch.zeros((self.n, fires[:, columns].shape[1]), dtype=torch.bool, device=values.device)
             laid_out.scatter_(0, stimuli[:, columns], fires[:, columns])
             mine = ((unit >= start) & (unit < start + step)).nonzero()[:, 0]
-            for some in torch.split(mine, max(_CHUNK // (8 * table.shape[1]), 1)):
-                path = table[stimulus[some]]
-                hit = laid_out[path.clamp_min(0), (unit[some] - start)[:, None]] & (path >= 0)
-                local[some] = hit.sum(1).double() / size[stimulus[some]]
+            local[mine] = _shares(laid_out, unit[mine] - start, stimulus[mine], table)
         return local.cpu().numpy()
 
 
@@ -154,22 +149,25 @@ def near_from_responses(
 ) -> Near:
     """The same from all responses of a few units (stimuli × units), for those whose ties are many."""
     fired = fire(sign * responses, firing_rate, near_max, eligible)
-    stimulus, unit = np.nonzero(fired.near & np.isin(fired.status, ("ok", "tied")))
+    stimulus, unit = np.nonzero(fired.near & np.isin(fired.status, SCORED))
     order = np.lexsort((stimulus, -sign * responses[stimulus, unit], unit))  # what drives a unit most comes first
     stimulus, unit = stimulus[order], unit[order]
-    local = np.full(len(unit), np.nan) if trajectories is None else _shares(fired, unit, stimulus, trajectories)
+    local = np.full(len(unit), np.nan)
+    if trajectories is not None:
+        laid_out, *rest = (torch.from_numpy(a) for a in (fired.fires, unit, stimulus, trajectories))
+        local = _shares(laid_out, *rest).numpy()
     return Near(fired.thresholds, fired.fires.sum(axis=0), fired.status, unit, stimulus, local)
 
 
-def _shares(fired: Fired, unit: Array, stimulus: Array, trajectories: Array) -> Array:
-    shares = np.empty(len(unit))
-    step = max(_CHUNK // (8 * trajectories.shape[1]), 1)
-    for start in range(0, len(unit), step):
-        some = slice(start, start + step)
+def _shares(fires: Tensor, unit: Tensor, stimulus: Tensor, trajectories: Tensor) -> Tensor:
+    """Per pair (unit, z) the share of T(z) on which the unit fires, where it fires laid out stimuli × units."""
+    pieces = [torch.empty(0, dtype=torch.float64, device=fires.device)]
+    size = max(_CHUNK // (8 * trajectories.shape[1]), 1)
+    for some in torch.split(torch.arange(len(unit), device=fires.device), size):
         path = trajectories[stimulus[some]]
-        hit = fired.fires[np.maximum(path, 0), unit[some][:, None]] & (path >= 0)
-        shares[some] = hit.sum(axis=1) / (path >= 0).sum(axis=1)
-    return shares
+        hit = fires[path.clamp_min(0), unit[some][:, None]] & (path >= 0)
+        pieces.append(hit.sum(1).double() / (path >= 0).sum(1))
+    return torch.cat(pieces)
 
 
 def replace_units(near: Near, units: Array, found: Near) -> Near:
@@ -177,9 +175,5 @@ def replace_units(near: Near, units: Array, found: Near) -> Near:
     columns = {name: getattr(near, name).copy() for name in ("thresholds", "firing", "status")}
     for name, column in columns.items():
         column[units] = getattr(found, name)
-    pairs = (np.concatenate([getattr(near, name), new]) for name, new in _pairs(units, found))
-    return Near(*columns.values(), *pairs)
-
-
-def _pairs(units: Array, found: Near) -> Sequence[tuple[str, Array]]:
-    return (("unit", units[found.unit]), ("stimulus", found.stimulus), ("local", found.local))
+    pairs = {"unit": units[found.unit], "stimulus": found.stimulus, "local": found.local}
+    return Near(**columns, **{name: np.concatenate([getattr(near, name), new]) for name, new in pairs.items()})

@@ -20,6 +20,7 @@ Array = np.ndarray[Any, Any]
 Trajectories = Sequence[Sequence[int]] | Array
 Signs = Literal["choose", "positive"]
 SIGNS = {"choose": (1, -1), "positive": (1,)}
+SCORED = ("ok", "tied")  # statuses of units that have a score
 SLACK = 0.25  # by how much ties may push a unit's firing rate and it still counts as the rate asked for
 
 
@@ -163,7 +164,7 @@ class SignedScores:
     @property
     def defined(self) -> Array:
         """Which units have a score."""
-        return np.isin(self.status, ("ok", "tied"))
+        return np.isin(self.status, SCORED)
 
     @property
     def score(self) -> Array:
@@ -205,12 +206,17 @@ def top_proportion_mean(scores: Tensor | Array, p: float) -> float:
 
     Inv_p(N), §4.
     """
-    if not 0 < p <= 1:
-        raise AssayError(f"p={p} is not a proportion in (0, 1]")
     values = np.asarray(scores.detach().cpu() if isinstance(scores, Tensor) else scores, dtype=np.float64)
     values = values[np.isfinite(values)]
-    count = math.ceil(p * len(values) - 1e-9)
+    count = top_count(len(values), p)
     return float(np.partition(values, len(values) - count)[len(values) - count :].mean()) if count else float("nan")
+
+
+def top_count(n: int, p: float) -> int:
+    """How many of n scores are the best-scoring proportion: ⌈p·n⌉."""
+    if not 0 < p <= 1:
+        raise AssayError(f"p={p} is not a proportion in (0, 1]")
+    return math.ceil(p * n - 1e-9)
 
 
 def firing_count(n: int, firing_rate: float) -> int:

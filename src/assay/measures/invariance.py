@@ -5,7 +5,6 @@ Goodfellow, Le, Saxe, Lee, Ng 2009, "Measuring invariances in deep networks".
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
@@ -20,6 +19,7 @@ from assay.layers import ALL, Layers
 from assay.measures.base import Measure
 from assay.measures.driven import Driven, Near, near_from_responses, replace_units
 from assay.measures.firing import (
+    SCORED,
     SIGNS,
     SLACK,
     SignedScores,
@@ -27,15 +27,14 @@ from assay.measures.firing import (
     choose_sign,
     firing_count,
     near_count,
+    top_count,
     top_proportion_mean,
 )
-from assay.measures.showing import batch_size, require_batch_size, show
+from assay.measures.showing import Returned, batch_size, require_batch_size, show
 from assay.progress import report
 from assay.stimuli.pictures import strip
 from assay.stimuli.trajectories import ClosedTest, InvarianceTest, OpenTest
 from assay.subject import Subject
-
-log = logging.getLogger(__name__)
 
 Array = np.ndarray[Any, Any]
 Units = Literal["all", "channels", "centre"]
@@ -95,7 +94,7 @@ class Invariance(Measure):
         if self.bootstrap < 0:
             raise AssayError(f"bootstrap={self.bootstrap} must be at least 0")
         require_batch_size(self.batch_size)
-        top_proportion_mean(np.zeros(1), self.top)
+        top_count(1, self.top)
         near_count(self.near_max, np.ones(1, dtype=np.int64))
 
     def check(self, subject: Subject) -> None:
@@ -107,9 +106,8 @@ class Invariance(Measure):
         """Show the test once; one row per layer and transformation."""
         rng = np.random.default_rng(self.seed)
         rows, shown = [], []
-        for layer, order, transformation, scores, pairs in self._scored(subject):
-            row = {"layer": layer, "order": order, "test": self.test.name, "transformation": transformation}
-            rows.append(row | self._row(scores, pairs, rng))
+        for labels, scores, pairs in self._scored(subject):
+            rows.append(labels | self._row(scores, pairs, rng))
             driving = (
                 np.zeros(0, dtype=np.int64) if pairs is None else pairs.stimulus[pairs.unit == rows[-1]["best_unit"]]
             )
@@ -119,24 +117,23 @@ class Invariance(Measure):
     def per_unit(self, subject: Subject) -> pd.DataFrame:
         """One row per layer, transformation and unit: the columns of `invariance_scores`."""
         frames = []
-        for layer, order, transformation, scores, _ in self._scored(subject):
+        for labels, scores, _ in self._scored(subject):
             if scores is not None:
-                labels = {"layer": layer, "order": order, "test": self.test.name, "transformation": transformation}
                 frames.append(pd.DataFrame(labels | {"unit": np.arange(len(scores))}).join(scores))
         return pd.concat(frames, ignore_index=True)
 
     # -- showing --------------------------------------------------------------------------------------
 
-    def _scored(self, subject: Subject) -> Iterator[tuple[str, int, str, pd.DataFrame | None, Near | None]]:
-        """Per layer and transformation: the scores of its units, and Z with local rates of the chosen signs."""
+    def _scored(self, subject: Subject) -> Iterator[tuple[dict[str, Any], pd.DataFrame | None, Near | None]]:
+        """Per layer and transformation, named: the scores of its units, and Z with local rates of the chosen signs."""
         with subject.showing():
             stream = _Stream(self, subject)
             stream.show()
-            for transformation in self.test.transformations:
-                found = stream.near(transformation)
+            for transformation, found in stream.near().items():
                 scored = {layer: _scores(stream.driven[layer], nears) for layer, nears in found.items()}
                 for order, layer in enumerate(stream.layers):
-                    yield layer, order, transformation, *scored.get(stream.owner(layer), (None, None))
+                    labels = {"layer": layer, "order": order, "test": self.test.name, "transformation": transformation}
+                    yield labels, *scored.get(stream.alias.get(layer, layer), (None, None))
 
     # -- rows -----------------------------------------------------------------------------------------
 
@@ -155,7 +152,7 @@ class Invariance(Measure):
             "score": top_proportion_mean(values, self.top),
             "low": low,
             "high": high,
-            "n": int(np.ceil(self.top * len(defined) - 1e-9)),
+            "n": top_count(len(defined), self.top),
             "mean_score": float(defined.mean()) if len(defined) else np.nan,
             **dict(zip(("p10", "p25", "p50", "p75", "p90"), map(float, quantiles), strict=True)),
             "negative": float((scores["sign"] == -1).sum() / len(defined)) if len(defined) else np.nan,
@@ -214,12 +211,20 @@ class _Stream:
         n, measure = len(self.test), self.measure
         shown = 0
         for batch in self._batches():
-            seen = _Seen()
+            returned, by = Returned(), {"layer": ""}
 
             def visit(
-                layer: str, output: Tensor, count: int = len(batch), first: bool = not shown, seen: Any = seen
+                layer: str,
+                output: Tensor,
+                count: int = len(batch),
+                first: bool = not shown,
+                returned: Returned = returned,
+                by: dict[str, str] = by,
             ) -> None:
-                same = seen.again(layer, output)
+                same = by["layer"] if returned.again(output) else None
+                if same is None:
+                    returned.remember(output)
+                    by["layer"] = layer
                 if first:
                     self.layers.append(layer)
                     if same is not None:
@@ -236,38 +241,40 @@ class _Stream:
             shown += len(batch)
             report(f"{self.subject.name}: stimuli", shown, n)
 
-    def near(self, transformation: str) -> dict[str, dict[int, Near]]:
-        """Per layer and sign: Z of all units, with local rates."""
-        test, measure = self.test, self.measure
-        eligible = np.ones(len(test), dtype=bool)
-        table = test.trajectories(transformation) if isinstance(test, ClosedTest) else None
-        among = test.among(transformation) if isinstance(test, ClosedTest) else None
-        if among is not None:
-            eligible = np.isin(np.arange(len(test)), among)
-        found: dict[str, dict[int, Near]] = {}
-        again: dict[str, Array] = {}
-        for layer, driven in self.driven.items():
-            found[layer], unknown = {}, np.zeros(len(driven.finite), dtype=bool)
-            met = np.zeros_like(unknown)
-            for sign in driven.signs:
-                near, beyond = driven.near(sign, measure.near_max, eligible)
-                if table is not None:
-                    near = replace(near, local=driven.local_rates(sign, near, table))
-                found[layer][sign] = near
-                unknown |= beyond
-                met |= np.isin(near.status, ("ok", "tied")) & (near.firing <= (1 + SLACK) * driven.asked)
-            again[layer] = np.flatnonzero(unknown & ~met & driven.finite)
+    def near(self) -> dict[str, dict[str, dict[int, Near]]]:
+        """Per transformation, layer and sign: Z of all units, with local rates."""
+        asked = {transformation: _Asked(self.test, transformation) for transformation in self.test.transformations}
+        found = {
+            t: {layer: self._from_kept(driven, a) for layer, driven in self.driven.items()} for t, a in asked.items()
+        }
+        again = {layer: np.flatnonzero(np.any([found[t][layer][1] for t in asked], axis=0)) for layer in self.driven}
+        nears = {t: {layer: by_sign for layer, (by_sign, _) in layers.items()} for t, layers in found.items()}
         for layer, units, responses in self._look_again(again):
-            for sign in found[layer]:
-                more = near_from_responses(responses, sign, measure.firing_rate, measure.near_max, eligible, table)
-                found[layer][sign] = replace_units(found[layer][sign], units, more)
-        if isinstance(test, OpenTest):
-            self._show_transforms(test, transformation, found)
-        return found
+            for t, a in asked.items():
+                mine = found[t][layer][1][units]
+                for sign in nears[t][layer]:
+                    more = near_from_responses(
+                        responses[:, mine], sign, self.measure.firing_rate, self.measure.near_max, a.eligible, a.table
+                    )
+                    nears[t][layer][sign] = replace_units(nears[t][layer][sign], units[mine], more)
+        if isinstance(self.test, OpenTest):
+            for t, layers in nears.items():
+                self._show_transforms(self.test, t, layers)
+        return nears
 
-    def owner(self, layer: str) -> str:
-        """The layer whose account serves this one."""
-        return self.alias.get(layer, layer)
+    def _from_kept(self, driven: Driven, asked: _Asked) -> tuple[dict[int, Near], Array]:
+        """By sign what the largest responses tell, and which units they tell too little of."""
+        nears: dict[int, Near] = {}
+        unknown = np.zeros(len(driven.finite), dtype=bool)
+        met = np.zeros_like(unknown)
+        for sign in driven.signs:
+            near, beyond = driven.near(sign, self.measure.near_max, asked.eligible)
+            if asked.table is not None:
+                near = replace(near, local=driven.local_rates(sign, near, asked.table))
+            nears[sign] = near
+            unknown |= beyond
+            met |= np.isin(near.status, SCORED) & (near.firing <= (1 + SLACK) * driven.asked)
+        return nears, unknown & ~met & driven.finite
 
     def _batches(self) -> Iterator[Tensor]:
         for batch in self.test.batches(self.size):
@@ -339,19 +346,13 @@ class _Stream:
                 found[layer][lookup.sign] = replace(found[layer][lookup.sign], local=lookup.locals())
 
 
-class _Seen:
-    """Which layer returned a tensor first: a container returns the very tensor of its last child."""
+class _Asked:
+    """What one transformation asks of the stimuli: which may be in Z, and their trajectories if they are known."""
 
-    def __init__(self) -> None:
-        self.layer, self.output, self.version = "", torch.empty(0), -1
-
-    def again(self, layer: str, output: Tensor) -> str | None:
-        """The layer that has just returned this tensor, unchanged since."""
-        version = -1 if output.is_inference() else output._version
-        if output is self.output and version == self.version >= 0:
-            return self.layer
-        self.layer, self.output, self.version = layer, output, version
-        return None
+    def __init__(self, test: InvarianceTest, transformation: str) -> None:
+        self.table = test.trajectories(transformation) if isinstance(test, ClosedTest) else None
+        among = test.among(transformation) if isinstance(test, ClosedTest) else None
+        self.eligible = np.isin(np.arange(len(test)), among) if among is not None else np.ones(len(test), dtype=bool)
 
 
 class _Lookup:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from assay.errors import AssayError
 from assay.layers import ALL, Layers
-from assay.measures.showing import show
+from assay.measures.showing import Returned, show
 from assay.measures.triples import as_rows, triple_sums
 from assay.progress import report
 from assay.subject import Subject
@@ -116,19 +116,14 @@ def _collect(tracks: dict[str, _Track], shown: int) -> dict[str, np.ndarray[Any,
 
 
 class _Seen:
-    """What the layer before made of its frames: a container returns the very tensor of its last child."""
+    """What the layer before made of its frames, for the container that returns the same."""
 
     def __init__(self) -> None:
-        self.frames: Tensor | None = None
+        self.returned = Returned()
 
     def has(self, frames: Tensor, before: Tensor | None) -> bool:
-        return (
-            frames is self.frames
-            and before is self.before
-            and not frames.is_inference()
-            and frames._version == self.version
-        )
+        return self.returned.again(frames) and before is self.before
 
     def remember(self, frames: Tensor, before: Tensor | None, sums: Tensor, last: Tensor) -> None:
-        self.frames, self.before, self.sums, self.last = frames, before, sums, last
-        self.version = -1 if frames.is_inference() else frames._version
+        self.returned.remember(frames)
+        self.before, self.sums, self.last = before, sums, last

@@ -19,6 +19,22 @@ def show(subject: Subject, stimuli: Tensor, visit: Visitor, layers: Layers) -> N
         ) from error
 
 
+class Returned:
+    """The tensor a layer has just returned: a container returns the very tensor of its last child."""
+
+    def __init__(self) -> None:
+        self.tensor: Tensor | None = None
+        self.version = -1
+
+    def again(self, tensor: Tensor) -> bool:
+        """Whether it is returned again, unchanged since."""
+        return tensor is self.tensor and not tensor.is_inference() and tensor._version == self.version
+
+    def remember(self, tensor: Tensor) -> None:
+        """From now on this one."""
+        self.tensor, self.version = tensor, -1 if tensor.is_inference() else tensor._version
+
+
 def require_batch_size(asked: int | None) -> None:
     """At least 1, or None."""
     if asked is not None and asked < 1:

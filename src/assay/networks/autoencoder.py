@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from assay.errors import AssayError
 from assay.networks.stack import LearnedStack, per_layer
+from assay.seeded import seeded
 
 
 class Autoencoder(nn.Module):
@@ -86,8 +87,7 @@ class StackedAutoencoder(LearnedStack):
             raise AssayError(
                 f"weight_decay={weight_decay}, sparsity={sparsity} must not be negative, target={target} is in [−1, 1]"
             )
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(seed):
             sizes = [inputs, *hidden]
             super().__init__(
                 [Autoencoder(n, m, decay, sparsity, target) for n, m, decay in zip(sizes, hidden, decays, strict=False)]

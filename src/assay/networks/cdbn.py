@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from assay.errors import AssayError
 from assay.networks.stack import LearnedStack, per_layer
+from assay.seeded import seeded
 
 Visible = Literal["gaussian", "binary"]
 
@@ -195,8 +196,7 @@ class ConvolutionalDeepBeliefNetwork(LearnedStack):
         seed: int = 0,
     ) -> None:
         targets, decays = per_layer("target", target, len(maps)), per_layer("weight_decay", weight_decay, len(maps))
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(seed):
             layers = []
             for i, (below, k) in enumerate(zip((channels, *maps), maps, strict=False)):
                 kind: Visible = "gaussian" if i == 0 else "binary"

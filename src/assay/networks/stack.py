@@ -9,10 +9,11 @@ from typing import Any, Self
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, stack_module_state, vmap
+from torch.func import stack_module_state
 
 from assay.errors import AssayError
 from assay.training import Greedy, greedy
+from assay.training.stacked import stacked
 
 
 def per_layer(name: str, value: float | Sequence[float], layers: int) -> list[float]:
@@ -124,10 +125,4 @@ class _Abreast(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Samples × networks × …, from samples (shared) or samples × networks × …"""
         state = {name: self.get_buffer(f"stacked{i}") for i, name in enumerate(self.names)}
-
-        def one(own: dict[str, Tensor], x: Tensor) -> Tensor:
-            result: Tensor = functional_call(self.form[0], own, (x,))
-            return result
-
-        result: Tensor = vmap(one, in_dims=(0, None if self.shared else 1), out_dims=1)(state, x)
-        return result
+        return stacked(self.form[0], axis=1)(state, x, self.shared)

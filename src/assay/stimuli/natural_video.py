@@ -119,6 +119,10 @@ class NaturalVideo(ClosedTest):
     def trajectories(self, transformation: str) -> Array:
         """Frames within reach in the same clip, at the same place."""
         self._known(transformation)
+        return self._neighbours
+
+    @cached_property
+    def _neighbours(self) -> Array:
         reach, places = self.reach, self.places
         rows = np.full((len(self), 2 * reach + 1), -1)
         first = 0

@@ -1,7 +1,6 @@
 """Runs on disk: manifest, cells (atomic, keyed by content), tables."""
 
 from assay.store.cells import CellInfo, CellKey
-from assay.store.files import Folder
 from assay.store.run import Run
 
-__all__ = ["CellInfo", "CellKey", "Folder", "Run"]
+__all__ = ["CellInfo", "CellKey", "Run"]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from assay.errors import AssayError, first_line
-from assay.store.files import Folder
+from assay.files import Folder
 
 _INFO, _SUMMARY = b"assay.info", b"assay.summary"
 FOLDER = "cells"

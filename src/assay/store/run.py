@@ -10,8 +10,8 @@ import pandas as pd
 import pyarrow as pa
 
 from assay.errors import AssayError, nearest
+from assay.files import Folder
 from assay.store.cells import CellInfo, CellKey, CellTables, file_name, parquet_bytes, read_cell
-from assay.store.files import Folder
 
 MANIFEST = "manifest.json"
 FOLDERS = {"table": "tables", "summary": "summaries"}

@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from assay.errors import AssayError
+from assay.files import Folder
 
 
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:
     """Write tensors and where training stands; the file is either the old one or the new one, never half."""
-    from safetensors import SafetensorError
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    saved = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        saved = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-        save_file(saved, temporary, {"progress": json.dumps(progress)})
-        temporary.replace(path)
-    except (OSError, SafetensorError) as error:
-        raise AssayError(f"checkpoint={path} cannot be written ({error})") from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+        Folder(str(path.parent)).write(path.name, save(saved, {"progress": json.dumps(progress)}))
+    except AssayError as error:
+        raise AssayError(f"checkpoint={path} cannot be written: {error}") from error
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -5,9 +5,7 @@ Bengio, Lamblin, Popovici, Larochelle 2007.
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,14 +13,15 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, stack_module_state, vmap
+from torch.func import stack_module_state
 
 from assay.errors import AssayError
 from assay.fingerprint import fingerprint
 from assay.progress import report
+from assay.seeded import seeded
 from assay.training.checkpoint import read_checkpoint, write_checkpoint
+from assay.training.stacked import State, stacked
 
-State = dict[str, Tensor]
 PREPARE = 1000  # inputs that layers are prepared with
 
 
@@ -104,9 +103,9 @@ def population(networks: Sequence[Stack], data: Tensor | np.ndarray[Any, Any], s
         for epoch in range(begun, settings.epochs):
             layer.learn(samples, f"{settings.seed}/{depth}/{epoch}", 1 - epoch / settings.epochs)
             report(f"learning layer {depth + 1} of {len(parts[0])}", epoch + 1, settings.epochs)
-            if (epoch + 1) % settings.every == 0 or epoch + 1 == settings.epochs:
+            if saved.path is not None and ((epoch + 1) % settings.every == 0 or epoch + 1 == settings.epochs):
                 layer.write_back()
-                saved.write(parts, layer, depth, epoch + 1)
+                saved.write(saved.path, parts, layer, depth, epoch + 1)
         layer.write_back()
 
 
@@ -134,10 +133,10 @@ class _Layer:
         if self.stacked:
             parameters, self.buffers = stack_module_state(learners)
             self.parameters = {name: p.detach().requires_grad_() for name, p in parameters.items()}
-            self.loss = _vectorized(learners[0], "loss")
-            below = stack_module_state(lower)
-            forward = _vectorized(lower[0], "forward")
-            self.below: Callable[[Tensor], Tensor] = lambda x: forward(*below, x, shared=True)
+            self.loss = stacked(learners[0], "loss")
+            own, more = stack_module_state(lower)
+            forward = stacked(lower[0])
+            self.below: Callable[[Tensor], Tensor] = lambda x: forward(own | more, x, True)
             self.first = not list(lower[0].parameters())
         else:
             self.parameters = {name: p for name, p in learners[0].named_parameters() if p.requires_grad}
@@ -153,7 +152,7 @@ class _Layer:
         self.rate.fill_(self.settings.learning_rate * pace)
         number = int(fingerprint(seed)[:12], 16)
         order = torch.randperm(len(samples), generator=torch.Generator().manual_seed(number))
-        with _seeded(number, samples.device):
+        with seeded(number, samples.device):
             for batch in torch.split(order.to(samples.device), self.settings.batch_size):
                 self.steps(samples[batch])
 
@@ -161,7 +160,7 @@ class _Layer:
         with torch.no_grad():
             inputs = batch if self.stacked and self.first else self.below(batch)
         if self.stacked:
-            loss = self.loss(self.parameters, self.buffers, inputs, shared=self.first).sum()
+            loss = self.loss(self.parameters | self.buffers, inputs, self.first).sum()
         else:
             loss = self.learners[0].loss(inputs)  # type: ignore[operator]
         self.optimizer.zero_grad()
@@ -264,48 +263,11 @@ class _Saved:
                 for name, parameter in nn.ModuleList(part).named_parameters():
                     parameter.copy_(self.tensors[f"weights.{i}.{name}"])
 
-    def write(self, parts: list[list[nn.Module]], layer: _Layer, depth: int, epoch: int) -> None:
-        if self.path is None:
-            return
+    def write(self, path: Path, parts: list[list[nn.Module]], layer: _Layer, depth: int, epoch: int) -> None:
         weights = {
             f"weights.{i}.{name}": parameter
             for i, part in enumerate(parts)
             for name, parameter in nn.ModuleList(part).named_parameters()
         }
         progress = {"training": self.training, "depth": depth, "epoch": epoch}
-        write_checkpoint(self.path, weights | layer.state(), progress)
-
-
-def _vectorized(module: nn.Module, method: str) -> Callable[..., Tensor]:
-    """A method of a module as a function of stacked parameters and buffers, for all of them at once."""
-
-    class Called(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.module = copy.deepcopy(module)
-
-        def forward(self, x: Tensor) -> Tensor:
-            result: Tensor = getattr(self.module, method)(x)
-            return result
-
-    called = Called()
-
-    def one(parameters: State, buffers: State, x: Tensor) -> Tensor:
-        state = {f"module.{name}": value for name, value in {**parameters, **buffers}.items()}
-        result: Tensor = functional_call(called, state, (x,))
-        return result
-
-    def every(parameters: State, buffers: State, x: Tensor, shared: bool) -> Tensor:
-        result: Tensor = vmap(one, in_dims=(0, 0, None if shared else 0), randomness="different")(
-            parameters, buffers, x
-        )
-        return result
-
-    return every
-
-
-@contextmanager
-def _seeded(number: int, device: torch.device) -> Iterator[None]:
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(number)
-        yield
+        write_checkpoint(path, weights | layer.state(), progress)

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from assay import AssayError
-from assay.store import Folder
+from assay.files import Folder
 
 
 @pytest.mark.parametrize("place", ["{tmp}/run", "file://{tmp}/run", "memory://run-{tmp}"])
@@ -29,7 +29,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path):
     code = f"""
 import resource, sys
 from assay import AssayError
-from assay.store import Folder
+from assay.files import Folder
 folder = Folder({str(tmp_path)!r})
 folder.write("table", b"old")
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))

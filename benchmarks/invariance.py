@@ -133,7 +133,8 @@ def race(rounds: int) -> None:
     last: dict[str, dict[str, float]] = {}
     for _, name in itertools.product(range(rounds), names):
         command = [sys.executable, "-W", "ignore", __file__, "--alone", name]
-        # Threads that wait must not count as work.
+        # Threads that wait must not count as work. (In torch for ARM, memory that lay idle for 10 ms goes back to the
+        # system and is taken again, by chance half a second here; MIMALLOC_PURGE_DELAY=-1 turns that off for all.)
         quiet = os.environ | {"OMP_WAIT_POLICY": "passive"}
         done = subprocess.run(command, capture_output=True, text=True, check=True, env=quiet)
         last[name] = json.loads(done.stdout.strip().splitlines()[-1])

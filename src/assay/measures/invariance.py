@@ -362,29 +362,36 @@ class _Lookup:
         self.sign = sign
         place = np.searchsorted(shown, near.stimulus)
         self.order = np.argsort(place, kind="stable")
-        self.place = place[self.order]
-        self.unit = torch.from_numpy(near.unit[self.order])
-        self.limit = torch.from_numpy(sign * near.thresholds[near.unit[self.order]])
-        self.local = torch.full((len(place),), torch.nan, dtype=torch.float64)
+        self.place, self.unit = place[self.order], near.unit[self.order]
+        self.limit = torch.from_numpy(sign * near.thresholds[self.unit])
+        self.fired = torch.zeros(len(place), dtype=torch.int64)
+        self.magnitudes = 0
+
+    def begin(self, responses: Tensor, magnitudes: int) -> None:
+        """Where in a flat table of all responses those of each pair are."""
+        device, units = responses.device, responses.shape[1]
+        self.magnitudes, self.row = magnitudes, magnitudes * units
+        self.column = torch.from_numpy(self.place * self.row + self.unit).to(device)
+        self.step = units * torch.arange(magnitudes, device=device)[:, None]
+        self.limit = self.limit.to(responses)  # thresholds are responses: nothing is lost
+        self.fired = self.fired.to(device)
 
     def count(self, responses: Tensor, first: int, magnitudes: int) -> None:
         """Responses to all magnitudes of the stimulus at place ``first``, then of the next, …"""
-        device = responses.device
-        if self.unit.device != device or self.limit.dtype != responses.dtype:
-            self.unit, self.local = self.unit.to(device), self.local.to(device)
-            self.limit = self.limit.to(responses)  # thresholds are responses: nothing is lost
-        low, high = np.searchsorted(self.place, (first, first + len(responses) // magnitudes))
-        mine, units = slice(int(low), int(high)), responses.shape[1]
-        column = torch.from_numpy((self.place[mine] - first) * magnitudes * units).to(device) + self.unit[mine]
+        if not self.magnitudes:
+            self.begin(responses, magnitudes)
+        low, high = self.place.searchsorted((first, first + len(responses) // magnitudes)).tolist()
+        if low == high:
+            return
         # Magnitudes first: along a row of responses the memory is read in order.
-        values = responses.reshape(-1).take(column + units * torch.arange(magnitudes, device=device)[:, None])
-        fires = values > self.limit[mine] if self.sign > 0 else values < self.limit[mine]
-        self.local[mine] = fires.sum(0).double() / magnitudes
+        values = responses.reshape(-1).take(self.column[low:high] - first * self.row + self.step)
+        limit = self.limit[low:high]
+        torch.sum(values > limit if self.sign > 0 else values < limit, 0, out=self.fired[low:high])
 
     def locals(self) -> Array:
         """Local rates in the order of the pairs given."""
         back = np.empty(len(self.order))
-        back[self.order] = self.local.cpu().numpy()
+        back[self.order] = self.fired.cpu().numpy() / max(self.magnitudes, 1)
         return back
 
 

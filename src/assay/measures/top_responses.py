@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
 _ROOM = 5  # how many times what is wanted fits into the buffer before it is thinned out
 _MERGED = 8  # how many times what is wanted is shown before single responses are picked out
 
+_ALL = slice(None)
+
 
 class TopResponses:
     """The ``count`` largest of all responses shown so far, per unit, and which stimuli gave them.
 
     No sketch and no sample. At first, and on a GPU always, a batch is merged with what is kept; once most responses
-    are below the smallest one kept, those that are not are collected and thinned out now and then. Memory is a few
+    are below the smallest one kept, those that are not are collected, and merged when there is no more room. Memory is a few
     times ``count`` × units, however many stimuli there are; time is little more than one comparison per response.
 
     Example:
@@ -38,13 +41,14 @@ class TopResponses:
         if not self.shown:
             self._begin(responses)
         if responses.is_cuda or self.shown < _MERGED * self.count:
-            self._merge(responses)
+            self._merge(responses, _ALL)
         else:
             self._pick(responses)
+        self.shown += len(responses)
 
     @property
     def floor(self) -> Tensor:
-        """Per unit the smallest response kept when it was last thinned out: never above the smallest of the largest."""
+        """Per unit the smallest response kept when they were last merged: never above the smallest of the largest."""
         return self._floor
 
     def sorted(self) -> tuple[Tensor, Tensor]:
@@ -54,7 +58,7 @@ class TopResponses:
         open. Where fewer than ``count`` stimuli were shown, the rest is −∞ and −1.
         """
         assert self.shown, "nothing was shown"
-        self._thin_out()
+        self._merge(self._values.new_empty(0, len(self._values)), _ALL)
         values = self._values[:, : self.count]
         stimuli = torch.where(values == -torch.inf, -1, self._stimuli[:, : self.count])
         earlier = stimuli.argsort(dim=1)
@@ -69,43 +73,33 @@ class TopResponses:
         self._filled = torch.full((units,), self.count, dtype=torch.int64, device=device)
         self._floor = torch.full((units,), -torch.inf, dtype=responses.dtype, device=device)
 
-    def _merge(self, responses: Tensor) -> None:
-        """A whole batch at once; NaN becomes −∞, which sorts last."""
-        self._thin_out()
-        numbers = torch.arange(self.shown, self.shown + len(responses), dtype=torch.int32, device=responses.device)
+    def _merge(self, responses: Tensor, units: Tensor | slice) -> None:
+        """A whole batch of some units at once; only the largest are kept. NaN becomes −∞, which sorts last."""
         bad = responses.isnan()
         new = (torch.where(bad, -torch.inf, responses) if bad.any() else responses).T
-        values = torch.cat([self._values[:, : self.count], new], 1)
-        stimuli = torch.cat([self._stimuli[:, : self.count], numbers.expand(len(new), -1)], 1)
-        self._keep(values, stimuli)
-        self.shown += len(responses)
+        used = int(self._filled[units].max())
+        best, place = torch.cat([self._values[units, :used], new], 1).topk(self.count, dim=1, sorted=False)
+        kept = self._stimuli[units, :used].gather(1, place.clamp_max(used - 1))
+        self._values[units, self.count : used] = -torch.inf
+        self._values[units, : self.count] = best
+        self._stimuli[units, : self.count] = torch.where(place < used, kept, place.int() + (self.shown - used))
+        self._filled[units] = self.count
+        self._floor[units] = best.amin(1)
 
     def _pick(self, responses: Tensor) -> None:
-        """Collect the responses above what is kept; half a batch after the other where there is no room for all."""
-        row, unit = torch.nonzero(responses > self._floor, as_tuple=True)
-        more = torch.bincount(unit, minlength=len(self._floor))
-        if int((self._filled + more).max()) > self._values.shape[1]:
-            self._thin_out()
-            if int(more.max()) > self._values.shape[1] - self.count:
-                for half in torch.tensor_split(responses, 2):
-                    self._pick(half)
-                return
-        order = unit.argsort(stable=True)
-        row, unit = row[order], unit[order]
-        place = self._filled[unit] + torch.arange(len(unit)) - (more.cumsum(0) - more)[unit]
-        self._values[unit, place] = responses[row, unit]
-        self._stimuli[unit, place] = (row + self.shown).int()
+        """Collect the responses above what is kept; units without room for theirs are merged instead."""
+        above = (responses > self._floor).T.contiguous()  # NaN is not
+        more = above.sum(1)
+        crowded = self._filled + more > self._values.shape[1]
+        if crowded.any():
+            columns = crowded.nonzero()[:, 0]
+            self._merge(responses[:, columns], columns)
+            above[columns] = False
+            more[columns] = 0
+        found = torch.from_numpy(np.flatnonzero(above.numpy()))  # faster than torch's on a CPU
+        unit, row = found // len(responses), found % len(responses)
+        place = (self._filled - (more.cumsum(0) - more))[unit] + torch.arange(len(unit))
+        at = unit * self._values.shape[1] + place
+        self._values.view(-1)[at] = responses[row, unit]
+        self._stimuli.view(-1)[at] = (row + self.shown).int()
         self._filled += more
-        self.shown += len(responses)
-
-    def _thin_out(self) -> None:
-        """Keep the largest, forget the others, and raise the floor to the smallest kept."""
-        if self._values.shape[1] > self.count and (used := int(self._filled.max())) > self.count:
-            self._keep(self._values[:, :used], self._stimuli[:, :used])
-            self._values[:, self.count : used] = -torch.inf
-            self._filled.fill_(self.count)
-
-    def _keep(self, values: Tensor, stimuli: Tensor) -> None:
-        best, place = values.topk(self.count, dim=1, sorted=False)
-        self._values[:, : self.count], self._stimuli[:, : self.count] = best, stimuli.gather(1, place)
-        self._floor = best.amin(1)

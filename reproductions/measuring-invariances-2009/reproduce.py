@@ -69,13 +69,14 @@ class Scale:
     frames: int = 100
     cdbn_patches: int = 4000
     cdbn_epochs: int = 60
+    cdbn_longer: int = 240
     cdbn_seeds: int = 3
     maps: tuple[int, int] = (24, 100)
 
 
 SMALL = Scale(
     patches=2000, epochs=2, batch=200, hidden=20, targets=(-0.9, 0.0), decays=(0.0, 0.03), map_seeds=1, depth_epochs=1,
-    copies=3, clips=1, objects=3, frames=24, cdbn_patches=60, cdbn_epochs=1, cdbn_seeds=1, maps=(6, 8),
+    copies=3, clips=1, objects=3, frames=24, cdbn_patches=60, cdbn_epochs=1, cdbn_longer=2, cdbn_seeds=1, maps=(6, 8),
 )  # fmt: skip
 
 
@@ -213,7 +214,7 @@ class Reproduction:
             axis.axis("off")
         self.draw(figure, "a_sparsity_map")
         fits = fit_gabor(self.map_networks[best].filters(0).reshape(-1, PATCH, PATCH))
-        self.save(fits.drop(columns="phase_deg"), "a_best_network_gabor_fits")
+        self.save(fits, "a_best_network_gabor_fits")
 
     # -- (b) ----------------------------------------------------------------------------------------------
 
@@ -286,26 +287,29 @@ class Reproduction:
             pictures = natural_patches(64, s.cdbn_patches, seed=1)
             tests = self.make_tests(RECEPTIVE_FIELD, 64)
         frames = []
-        for seed in range(s.cdbn_seeds):
+        for seed, epochs in [*((seed, s.cdbn_epochs) for seed in range(s.cdbn_seeds)), (0, s.cdbn_longer)]:
             network = ConvolutionalDeepBeliefNetwork(
                 maps=s.maps, sigma=0.1, sparsity=5.0, target=(0.003, 0.02), weight_decay=(0.003, 1e-6), seed=seed
             ).to(self.device)
-            with self.timed("CDBN: training"):
-                greedy(network, pictures, Greedy(s.cdbn_epochs, 50, 5e-3, seed=seed))
+            with self.timed(f"CDBN: training, {epochs} epochs"):
+                greedy(network, pictures, Greedy(epochs, 50, 5e-3, seed=seed))
             subject = Subject(network, "cdbn", example=(1, RECEPTIVE_FIELD, RECEPTIVE_FIELD))
-            for test in tests:
-                measure = Invariance(test, layers=network.layers, signs="positive", units="centre", top=TOP)
-                found = measure(subject).drop(columns="pictures")
-                found.insert(0, "seed", seed)
-                frames.append(found)
-            if seed == 0:
+            with self.timed("CDBN: scoring"):
+                for test, near_max in [(tests[0], 0.1), (tests[0], 1), (tests[1], 0.1)]:
+                    measure = Invariance(
+                        test, layers=network.layers, signs="positive", units="centre", top=TOP, near_max=near_max
+                    )
+                    found = measure(subject).drop(columns="pictures")
+                    frames.append(found.assign(seed=seed, epochs=epochs, near_max=near_max))
+            if epochs == s.cdbn_longer:
                 self.draw_cdbn(network)
         table = pd.concat(frames, ignore_index=True)
         self.save(table, "c_cdbn_layers")
         rows = []
-        for (seed, name), group in table.groupby(["seed", "transformation"], sort=False):
+        by = ["seed", "epochs", "near_max", "transformation"]
+        for key, group in table.groupby(by, sort=False):
             one, two = (group[group["layer"] == layer].iloc[0] for layer in ("stack.0", "stack.1"))
-            row = {"seed": seed, "transformation": name}
+            row = dict(zip(by, key, strict=True))
             for label, entry in (("layer_1", one), ("layer_2", two)):
                 row |= {label: entry["score"], f"{label}_low": entry["low"], f"{label}_high": entry["high"]}
                 row |= {f"{label}_units": entry["ok"] + entry["tied"]}
@@ -319,7 +323,7 @@ class Reproduction:
             axis.set_title(f"layer {i + 1}" + (" (linear combinations)" if i else ""), fontsize=9)
             axis.axis("off")
         self.draw(figure, "c_cdbn_filters")
-        self.save(fit_gabor(network.filters(0)[:, 0]).drop(columns="phase_deg"), "c_cdbn_gabor_fits")
+        self.save(fit_gabor(network.filters(0)[:, 0]), "c_cdbn_gabor_fits")
 
     # -- (d) ----------------------------------------------------------------------------------------------
 

@@ -283,3 +283,23 @@ def test_bad_input_is_one_clear_sentence(make, sentence, way):
     with pytest.raises(AssayError) as error:
         getattr(make(), way)(Subject(Small(0), "small"))
     assert sentence in str(error.value) and "\n" not in str(error.value)
+
+
+def test_frames_of_a_clip_are_drawn_together():
+    """Frames of a still clip are one observation: more of them do not make the interval narrower."""
+
+    def width(frames: int) -> float:
+        rng = np.random.default_rng(0)
+        noisy = [rng.random((1, 1, 6, 6), dtype=np.float32) for _ in range(30)]
+        clips = {f"clip{i}": np.clip(x + 0.4 * rng.random((frames, 1, 6, 6), dtype=np.float32), 0, 1)
+                 for i, x in enumerate(noisy)}  # fmt: skip
+        video = NaturalVideo({"still": Sequences.of(**clips)}, whitened=False, reach=1)
+        assert (np.bincount(video.blocks()) == frames).all()
+        torch.manual_seed(0)
+        subject = Subject(nn.Sequential(nn.Flatten(), nn.Linear(36, 40)), "linear")
+        measure = Invariance(video, layers=["1"], firing_rate=0.1, near_max=1.0, signs="positive", bootstrap=400)
+        row = measure(subject).iloc[0]
+        return float(row["high"] - row["low"])
+
+    # Drawn one by one, four times the frames would halve the width; a third more or less is chance.
+    assert width(16) > 0.67 * width(4)

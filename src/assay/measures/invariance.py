@@ -166,8 +166,8 @@ class Invariance(Measure):
     def _interval(self, scores: pd.DataFrame, pairs: Near, rng: np.random.Generator) -> tuple[float, float]:
         """95 % bootstrap interval of Inv_p: stimuli (the same draw for all units) and units are drawn anew.
 
-        Thresholds stay as they are. A unit none of whose Z is drawn is left out of that resample. Stimuli are drawn
-        one by one, also where neighbours are alike (frames of a clip): then the interval is too narrow.
+        Thresholds stay as they are. A unit none of whose Z is drawn is left out of that resample. Stimuli that belong
+        together (the frames of a clip) are drawn together.
         """
         defined = np.flatnonzero(np.isfinite(scores["score"]))
         if not self.bootstrap or len(defined) < 2:
@@ -176,10 +176,12 @@ class Invariance(Measure):
         stimulus, local = pairs.stimulus[order], pairs.local[order]
         starts = np.flatnonzero(np.diff(pairs.unit[order], prepend=-1))  # one run of pairs for each defined unit
         rate = scores["global_rate"].to_numpy()[defined]
-        n, units = len(self.test), len(defined)
+        blocks, units = self.test.blocks(), len(defined)
+        block = stimulus if blocks is None else blocks[stimulus]
+        n = len(self.test) if blocks is None else int(blocks.max()) + 1
         means = np.empty(self.bootstrap)
         for b in range(self.bootstrap):
-            weight = np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)[stimulus]
+            weight = np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)[block]
             with np.errstate(invalid="ignore", divide="ignore"):
                 drawn = np.add.reduceat(weight * local, starts) / (np.add.reduceat(weight, starts) * rate)
             means[b] = top_proportion_mean(drawn[rng.integers(units, size=units, dtype=np.int32)], self.top)

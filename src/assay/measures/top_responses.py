@@ -16,8 +16,8 @@ class TopResponses:
     """The ``count`` largest of all responses shown so far, per unit, and which stimuli gave them.
 
     No sketch and no sample. At first, and on a GPU always, a batch is merged with what is kept; once most responses
-    are below the smallest one kept, those that are not are collected, and merged when there is no more room. Memory is a few
-    times ``count`` × units, however many stimuli there are; time is little more than one comparison per response.
+    are below the smallest one kept, those that are not are collected, and merged when there is no room. Memory is a
+    few times ``count`` × units, however many stimuli there are; time is little more than one comparison per response.
 
     Example:
         >>> top = TopResponses(2)

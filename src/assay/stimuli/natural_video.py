@@ -116,6 +116,10 @@ class NaturalVideo(ClosedTest):
         if held:
             yield np.stack(held)
 
+    def blocks(self) -> Array:
+        """Clips: their frames are alike."""
+        return np.repeat(np.arange(len(self._lengths)), np.array(self._lengths) * self.places)
+
     def trajectories(self, transformation: str) -> Array:
         """Frames within reach in the same clip, at the same place."""
         self._known(transformation)

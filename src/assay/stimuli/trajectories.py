@@ -33,6 +33,10 @@ class InvarianceTest(ABC):
     def batches(self, size: int) -> Iterator[Array]:
         """The stimuli in order, about ``size`` at a time, N×C×H×W float32."""
 
+    def blocks(self) -> Array | None:
+        """For each stimulus the number of the block of like stimuli it belongs to; None where each stands alone."""
+        return None
+
     def pictures(self, numbers: Array) -> Sequence[Array] | Array:
         """Some of the stimuli, by number; those of a video may differ in size."""
         wanted = {int(n) for n in np.ravel(numbers)}

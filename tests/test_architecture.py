@@ -13,7 +13,7 @@ from assay import Measure
 SOURCE = Path(assay.__file__).parent
 # A room may import only from rooms to its left (later rooms know earlier ones).
 ROOMS = [
-    {"errors", "progress", "fingerprint", "layers", "settings", "seeded", "files"},
+    {"errors", "progress", "fingerprint", "layers", "settings", "seeded", "files", "terminal"},
     {"stimuli"},
     {"training"},
     {"networks"},
@@ -23,8 +23,9 @@ ROOMS = [
     {"store"},
     {"evaluate", "compare"},
     {"plan", "demo"},
+    {"broad"},
     {"report"},
-    {"cli", "__init__"},
+    {"cli", "cli_broad", "__init__"},
 ]
 LEVEL = {room: i for i, rooms in enumerate(ROOMS) for room in rooms}
 

@@ -1,23 +1,28 @@
-"""The command line: ``assay run | check | report | compare | list | demo``."""
+"""The command line: ``assay run | check | report | compare | list | demo | broad``."""
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.logging import RichHandler
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 
+from assay.cli_broad import broad
 from assay.errors import AssayError, first_line
+from assay.terminal import (
+    BAD_INPUT,
+    CELLS_FAILED,
+    DIFFERENT,
+    AsJson,
+    err,
+    out,
+    print_json,
+    print_table,
+    progress,
+)
 
 app = typer.Typer(
     help="Finds out what a neural network has learned.",
@@ -25,12 +30,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-out = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
-err = Console(stderr=True, highlight=False, soft_wrap=True)
-
-BAD_INPUT, CELLS_FAILED, DIFFERENT, INTERRUPTED = 2, 3, 1, 130
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+app.add_typer(broad, name="broad")
 
 
 @app.command()
@@ -52,7 +52,7 @@ def run(
     loaded = load_plan(plan)
     if folder is not None:
         loaded = replace(loaded, run=folder)
-    with _progress():
+    with progress():
         done = loaded.execute(ray=ray_address or ray)
     path = write_report(done)
     _finish(done, path, as_json)
@@ -85,9 +85,9 @@ def check(plan: Annotated[Path, typer.Argument(help="The plan, a YAML file.")], 
                 }
             )
     if as_json:
-        _print_json({"plan": str(plan), "run": loaded.run, "cells": rows})
+        print_json({"plan": str(plan), "run": loaded.run, "cells": rows})
     else:
-        _print_table(f"{plan}: {len(rows)} cells, run {loaded.run}", rows)
+        print_table(f"{plan}: {len(rows)} cells, run {loaded.run}", rows)
 
 
 @app.command()
@@ -97,7 +97,7 @@ def report(run: Annotated[str, typer.Argument(help="A run folder.")], as_json: A
     from assay.store.run import Run
 
     path = write_report(Run(run))
-    _print_json({"report": path}) if as_json else out.print(path, markup=False)
+    print_json({"report": path}) if as_json else out.print(path, markup=False)
 
 
 @app.command()
@@ -114,9 +114,9 @@ def compare(
     table = compare_runs(Run(run_a), Run(run_b), tolerance)
     rows = [{str(k): v for k, v in row.items()} for row in table.to_dict("records")]
     if as_json:
-        _print_json(rows)
+        print_json(rows)
     else:
-        _print_table("differences", rows)
+        print_table("differences", rows)
     if table["differs"].any():
         raise typer.Exit(DIFFERENT)
 
@@ -140,7 +140,7 @@ def list_known(
             layers = subject.layers
         except RuntimeError as error:
             raise AssayError(f"{source} cannot see an input of shape {shape} ({first_line(error)})") from error
-        _print_json({"layers": layers}) if as_json else out.print("\n".join(layers), markup=False)
+        print_json({"layers": layers}) if as_json else out.print("\n".join(layers), markup=False)
         return
     from assay import networks
     from assay.measures import Measure
@@ -151,10 +151,10 @@ def list_known(
         for n in networks.__all__
     ]
     if as_json:
-        _print_json({"measures": measures, "networks": made})
+        print_json({"measures": measures, "networks": made})
     else:
-        _print_table("measures", measures)
-        _print_table("networks", made)
+        print_table("measures", measures)
+        print_table("networks", made)
 
 
 @app.command()
@@ -165,7 +165,7 @@ def demo(
     from assay.demo import run_demo
     from assay.report import write_report
 
-    with _progress():
+    with progress():
         done = run_demo(folder)
     _finish(done, write_report(done), as_json)
 
@@ -174,7 +174,7 @@ def _finish(done: Any, report_path: str, as_json: bool) -> None:
     """Say how a run went; the report's path comes last."""
     failures = done.failures
     if as_json:
-        _print_json(
+        print_json(
             {
                 "run": done.path,
                 "report": report_path,
@@ -189,60 +189,6 @@ def _finish(done: Any, report_path: str, as_json: bool) -> None:
         out.print(report_path, markup=False)
     if failures:
         raise typer.Exit(CELLS_FAILED)
-
-
-def _print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=1, default=str))
-
-
-def _print_table(title: str, rows: list[dict[str, Any]]) -> None:
-    table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
-    for column in rows[0] if rows else ():
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(f"{v:.6g}" if isinstance(v, float) else escape(str(v)) for v in row.values()))
-    out.print(table)
-
-
-@contextmanager
-def _progress() -> Iterator[None]:
-    """Bars with the time left on a terminal; nothing elsewhere."""
-    from assay.progress import listening
-
-    if not sys.stderr.isatty():
-        with _interruptible():
-            yield
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=err, transient=True) as bars:
-        tasks: dict[str, Any] = {}
-
-        def listen(what: str, done: int, total: int | None) -> None:
-            if what not in tasks:
-                for other, task in list(tasks.items()):
-                    if other != "cells":
-                        bars.remove_task(task)
-                        del tasks[other]
-                tasks[what] = bars.add_task(what, total=total)
-            bars.update(tasks[what], completed=done, total=total)
-
-        with listening(listen), _interruptible():
-            yield
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        err.print("assay: interrupted; what is done is kept, run it again to go on", markup=False)
-        raise typer.Exit(INTERRUPTED) from None
 
 
 def main() -> None:

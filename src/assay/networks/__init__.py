@@ -2,6 +2,8 @@
 
 from assay.networks.autoencoder import Autoencoder, StackedAutoencoder
 from assay.networks.cdbn import ConvolutionalDeepBeliefNetwork, ConvolutionalRBM
+from assay.networks.denoising import DenoisingAutoencoder, StackedDenoisingAutoencoder
+from assay.networks.isa import StackedISA, SubspaceAnalysis
 from assay.networks.resnet import ResNet, resnet18, resnet20, resnet56, small_resnet
 from assay.networks.retina_v1 import RetinaV1
 from assay.networks.stack import LearnedStack, Together
@@ -13,11 +15,15 @@ __all__ = [
     "Autoencoder",
     "ConvolutionalDeepBeliefNetwork",
     "ConvolutionalRBM",
+    "DenoisingAutoencoder",
     "LearnedStack",
     "ResNet",
     "RetinaV1",
     "StackedAutoencoder",
+    "StackedDenoisingAutoencoder",
+    "StackedISA",
     "SteerablePyramid",
+    "SubspaceAnalysis",
     "Together",
     "resnet18",
     "resnet20",

@@ -39,6 +39,7 @@ class Table:
     caption: str
     frame: pd.DataFrame
     notes: dict[str, str] = field(default_factory=dict)
+    csv: str = ""  # a file beside the report with the whole table
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,89 @@ class LineChart:
     y_label: str
     lines: tuple[tuple[str, tuple[Point, ...]], ...]
     reference: tuple[str, float] | None = None
+    csv: str = ""
+
+
+@dataclass(frozen=True)
+class Series:
+    """What marks of one colour and shape stand for."""
+
+    name: str
+    color: int
+    shape: int = 0
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One value of a series in a group, the ends of its interval, and what to say of it."""
+
+    group: int
+    series: int
+    value: float
+    interval: tuple[float, float] | None
+    detail: str
+
+
+@dataclass(frozen=True)
+class DotChart:
+    """Values in groups side by side; every mark can be read.
+
+    Args:
+        caption: Over it.
+        value_label: What the values are.
+        groups: Names of the groups.
+        series: What the marks stand for.
+        marks: The values.
+        alt: What is to be seen, for those who cannot.
+        reference: A value with a dashed line.
+        rows: Groups one below the other, as in a forest plot, instead of side by side.
+        spread: Whether the series of a group stand beside each other; otherwise each group has one mark.
+        absent: Groups without a value, and why.
+        csv: A file beside the report with the values.
+    """
+
+    caption: str
+    value_label: str
+    groups: tuple[str, ...]
+    series: tuple[Series, ...]
+    marks: tuple[Mark, ...]
+    alt: str
+    reference: float | None = None
+    rows: bool = False
+    spread: bool = True
+    absent: tuple[tuple[int, str], ...] = ()
+    csv: str = ""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Sentences that answer a question each: how it went (good, bad, open), what was asked, the answer."""
+
+    items: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True)
+class Strip:
+    """How each of many things went, by rows and columns: the words, how they are meant (good, bad, open), and why."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Columns of boxes, each box leading to the one below: a heading, and boxes with what they are and whose."""
+
+    caption: str
+    columns: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+
+
+@dataclass(frozen=True)
+class Code:
+    """Commands to copy."""
+
+    text: str
 
 
 @dataclass(frozen=True)
@@ -80,12 +164,15 @@ class Failure:
     traceback: str
 
 
+Block = Text | Items | Facts | Table | LineChart | DotChart | Findings | Strip | Flow | Code | Pictures | Failure
+
+
 @dataclass(frozen=True)
 class Section:
     """A heading and what is under it."""
 
     title: str
-    blocks: tuple[Text | Items | Facts | Table | LineChart | Pictures | Failure, ...]
+    blocks: tuple[Block, ...]
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@
   const lineChart = (figure, chart) => {
     const hidden = new Set();
     const legend = make(figure, "div", { class: "legend" });
-    const tip = make(figure, "p", { class: "tip", "aria-live": "polite" }, "Hover over or tap a line to read a layer.");
+    const tip = make(figure, "p", { class: "tip", "aria-live": "polite" }, "Hover over or tap a line to read a point.");
     let svg = null;
 
     const paint = () => {
@@ -116,8 +116,124 @@
     }).observe(figure);
   };
 
+  // Marks of four shapes, of the same area to the eye.
+  const SHAPES = [
+    (x, y, r) => `M${x - r},${y}a${r},${r} 0 1 0 ${2 * r},0a${r},${r} 0 1 0 ${-2 * r},0Z`,
+    (x, y, r) => `M${x},${y - 1.3 * r}L${x + 1.3 * r},${y}L${x},${y + 1.3 * r}L${x - 1.3 * r},${y}Z`,
+    (x, y, r) => `M${x - 0.9 * r},${y - 0.9 * r}h${1.8 * r}v${1.8 * r}h${-1.8 * r}Z`,
+    (x, y, r) => `M${x},${y - 1.2 * r}L${x + 1.15 * r},${y + 0.8 * r}H${x - 1.15 * r}Z`,
+  ];
+  const cut = (text, room) => (text.length * 7 <= room ? text : `${text.slice(0, Math.max(3, Math.floor(room / 7) - 1))}…`);
+
+  const dotChart = (figure, chart) => {
+    const hidden = new Set();
+    const legend = make(figure, "div", { class: "legend" });
+    const tip = make(figure, "p", { class: "tip", "aria-live": "polite" }, "Hover over or tap a mark to read it.");
+    let svg = null;
+
+    const paint = () => {
+      const narrow = figure.clientWidth < 560;
+      const down = chart.rows || narrow; // groups one below the other
+      const slots = chart.spread ? chart.series.map((_, i) => i).filter((i) => !hidden.has(i)) : [null];
+      const longest = Math.max(...chart.groups.map((g) => g.length), 1) * 7 + 14;
+      const w = narrow ? 420 : 960;
+      const band = down ? Math.max(24, slots.length * 6 + 8) : (w - 72) / chart.groups.length;
+      const tilted = !down && longest > band;
+      const left = down ? Math.min(longest, w * 0.42) : 56;
+      const [right, top, bottom] = [16, 14, down ? 46 : tilted ? 30 + Math.min(longest * 0.55, 90) : 32];
+      const h = down ? top + bottom + band * chart.groups.length : 420;
+      if (svg) svg.remove();
+      svg = draw(figure, "svg", { viewBox: `0 0 ${w} ${h}`, role: "img", "aria-label": chart.alt });
+      figure.insertBefore(svg, legend);
+      const shown = chart.marks.filter((m) => !hidden.has(m.series));
+      const values = shown.flatMap((m) => (m.interval ? [...m.interval, m.value] : [m.value]));
+      if (chart.reference !== null) values.push(chart.reference);
+      let low = Math.min(...values), high = Math.max(...values);
+      if (!Number.isFinite(low)) { low = 0; high = 1; }
+      const step = niceStep(Math.max(high - low, 1e-6) * 1.1, narrow ? 4 : 6);
+      low = Math.floor(low / step) * step; high = Math.ceil(high / step) * step;
+      if (low === high) high = low + step;
+      const along = (v) => (v - low) / (high - low);
+      const pv = (v) => (down ? left + along(v) * (w - left - right) : h - bottom - along(v) * (h - top - bottom));
+      const pg = (m) => {
+        const at = chart.spread ? (slots.indexOf(m.series) + 0.5) / slots.length : 0.5;
+        return (down ? top : left) + (m.group + 0.1 + 0.8 * at) * band;
+      };
+      const place = (m, v = m.value) => (down ? [pv(v), pg(m)] : [pg(m), pv(v)]);
+      const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+      for (let v = low; v <= high + step / 2; v += step) {
+        const ends = down ? { x1: pv(v), x2: pv(v), y1: top, y2: h - bottom } : { x1: left, x2: w - right, y1: pv(v), y2: pv(v) };
+        draw(svg, "line", { class: "grid", ...ends });
+        const at = down ? { x: pv(v), y: h - bottom + 18, "text-anchor": "middle" } : { x: left - 8, y: pv(v) + 4, "text-anchor": "end" };
+        draw(svg, "text", at, v.toFixed(digits));
+      }
+      chart.groups.forEach((name, i) => {
+        const middle = (down ? top : left) + (i + 0.5) * band;
+        let label;
+        if (down) label = draw(svg, "text", { x: left - 8, y: middle + 4, "text-anchor": "end" }, cut(name, left - 10));
+        else if (tilted) label = draw(svg, "text", { x: middle + 4, y: h - bottom + 14, "text-anchor": "end", transform: `rotate(-35 ${middle + 4} ${h - bottom + 14})` }, cut(name, 150));
+        else label = draw(svg, "text", { x: middle, y: h - bottom + 18, "text-anchor": "middle" }, name);
+        draw(label, "title", {}, name);
+        if (i && chart.spread) draw(svg, "path", { class: "group", d: down ? `M${left},${top + i * band}H${w - right}` : `M${left + i * band},${top}V${h - bottom}` });
+      });
+      if (down) draw(svg, "text", { x: (left + w - right) / 2, y: h - 6, "text-anchor": "middle" }, chart.value_label);
+      else draw(svg, "text", { x: 14, y: (top + h - bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${(top + h - bottom) / 2})` }, chart.value_label);
+      if (chart.reference !== null) draw(svg, "path", { class: "reference", d: down ? `M${pv(chart.reference)},${top}V${h - bottom}` : `M${left},${pv(chart.reference)}H${w - right}` });
+      for (const m of shown) {
+        const { color: c, shape } = chart.series[m.series];
+        if (m.interval) {
+          const [[x1, y1], [x2, y2]] = m.interval.map((v) => place(m, v));
+          const caps = down ? `M${x1},${y1 - 3}v6M${x2},${y2 - 3}v6` : `M${x1 - 3},${y1}h6M${x2 - 3},${y2}h6`;
+          draw(svg, "path", { class: "whisker", stroke: color(c), d: `M${x1},${y1}L${x2},${y2}${caps}` });
+        }
+        const path = draw(svg, "path", { class: "mark", fill: color(c), d: SHAPES[shape](...place(m), chart.spread ? 3.2 : 5) });
+        draw(path, "title", {}, m.detail);
+      }
+      for (const [group, why] of chart.absent) {
+        const middle = (down ? top : left) + (group + 0.5) * band;
+        const at = down ? { x: left + 8, y: middle + 4 } : { x: middle, y: h - bottom - 8, transform: `rotate(-90 ${middle} ${h - bottom - 8})`, dy: 4 };
+        draw(svg, "text", { class: "absent", ...at }, why);
+      }
+      const ring = draw(svg, "circle", { r: 8, fill: "none", stroke: "var(--ink)", "stroke-width": 2, visibility: "hidden" });
+      const read = (event) => {
+        const box = svg.getBoundingClientRect();
+        const [x, y] = [(event.clientX - box.left) * w / box.width, (event.clientY - box.top) * h / box.height];
+        let best = null;
+        for (const m of shown) {
+          const [mx, my] = place(m), distance = Math.hypot(mx - x, my - y);
+          if (!best || distance < best.distance) best = { distance, m, mx, my };
+        }
+        if (!best || best.distance > 60) return;
+        ring.setAttribute("cx", best.mx); ring.setAttribute("cy", best.my); ring.setAttribute("visibility", "visible");
+        tip.textContent = best.m.detail;
+      };
+      svg.addEventListener("pointermove", read);
+      svg.addEventListener("pointerdown", read);
+    };
+
+    if (chart.spread) chart.series.forEach((one, i) => {
+      const button = make(legend, "button", { type: "button", "aria-pressed": "true" });
+      const key = draw(button, "svg", { viewBox: "0 0 16 16", "aria-hidden": "true" });
+      draw(key, "path", { fill: color(one.color), d: SHAPES[one.shape](8, 8, 6) });
+      make(button, "span", {}, one.name);
+      button.addEventListener("click", () => {
+        if (hidden.has(i)) hidden.delete(i); else hidden.add(i);
+        button.setAttribute("aria-pressed", String(!hidden.has(i)));
+        paint();
+      });
+    });
+    paint();
+    let narrow = figure.clientWidth < 560;
+    new ResizeObserver(() => {
+      if ((figure.clientWidth < 560) !== narrow) { narrow = !narrow; paint(); }
+    }).observe(figure);
+  };
+
   const charts = JSON.parse(document.getElementById("charts").textContent);
-  for (const figure of document.querySelectorAll("[data-chart]")) lineChart(figure, charts[Number(figure.dataset.chart)]);
+  for (const figure of document.querySelectorAll("[data-chart]")) {
+    const chart = charts[Number(figure.dataset.chart)];
+    (chart.marks ? dotChart : lineChart)(figure, chart);
+  }
 
   for (const table of document.querySelectorAll("figure.table")) {
     const body = table.querySelector("tbody"), heads = [...table.querySelectorAll("th")];

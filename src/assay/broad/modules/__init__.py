@@ -1,0 +1,1 @@
+"""Parts that systems are made of: extractors, preprocessors, learners, classifiers."""

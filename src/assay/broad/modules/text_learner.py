@@ -1,0 +1,209 @@
+"""Stacks that learn from text: matrices of terms, sparse or not, one mini-batch dense at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor
+
+from assay.broad.data import Array, Features
+from assay.errors import AssayError
+from assay.networks import LearnedStack, StackedAutoencoder, StackedDenoisingAutoencoder
+from assay.training import Greedy
+
+Span = Literal["unit", "tanh"]
+ROWS = 2048  # rows that are dense at a time
+
+
+@contextmanager
+def on_device(stack: LearnedStack, device: str) -> Iterator[None]:
+    """Inside the block the stack is on ``device``; outside on the CPU, so that what is saved opens everywhere."""
+    stack.to(device)
+    try:
+        yield
+    finally:
+        stack.to("cpu")
+
+
+@dataclass(eq=False)
+class MatrixLearner:
+    """A stack as a learner from a matrix of features, n rows, dense or sparse.
+
+    Each column is scaled by its least and greatest value in training, u = (x − low)/(high − low), cut off at 0 and 1; a
+    column that is constant in training becomes 0. The matrix is never dense as a whole on the CPU: learning takes
+    ``samples`` rows, chosen by chance, and puts them together on ``device``; representing takes 2,048 rows at a time.
+
+    Args:
+        stack: What learns; its first layer has an ``encoder``.
+        span: ``"unit"`` for inputs u in [0, 1], ``"tanh"`` for 2u − 1 in [−1, 1].
+        samples: Rows to learn from at most; rows × columns × 4 bytes are on the device.
+        epochs: Passes over them for each layer.
+        batch_size: Rows per step.
+        learning_rate: Of Adam, at the start.
+        seed: Of the rows taken, of their order, and of what layers sample.
+        device: ``"cpu"`` or ``"cuda"``.
+
+    Example:
+        >>> learner = MatrixLearner(StackedAutoencoder(4, (3, 2, 2)), epochs=1).fit(sparse.eye_array(4, format="csr"))
+        >>> learner.layers, learner.transform(np.eye(4), layer=0).shape
+        (['stack.0', 'stack.1', 'stack.2'], (4, 3))
+    """
+
+    stack: LearnedStack
+    span: Span = "unit"
+    samples: int = 20_000
+    epochs: int = 30
+    batch_size: int = 256
+    learning_rate: float = 1e-3
+    seed: int = 0
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        if self.span not in ("unit", "tanh"):
+            raise AssayError(f"span={self.span!r} is not 'unit' or 'tanh'")
+        if self.samples < 1:
+            raise AssayError(f"samples={self.samples} must be positive")
+        self.settings = Greedy(self.epochs, self.batch_size, self.learning_rate, self.seed)
+        self.low_: Array | None = None
+        self.high_: Array | None = None
+
+    @property
+    def layers(self) -> list[str]:
+        """Names of the layers of the stack."""
+        return self.stack.layers
+
+    def shallow(self) -> Self:
+        """The same with the first layer only, not fitted."""
+        return replace(self, stack=self.stack.shallow())
+
+    def fit(self, X: Features) -> Self:
+        """Learn the scales from all rows, the layers from some of them."""
+        matrix = self._learn_scales(X)
+        count = matrix.shape[0]
+        chosen = np.random.default_rng(self.seed).permutation(count)[: self.samples]
+        chosen.sort()
+        with on_device(self.stack, self.device):
+            seen = torch.empty(len(chosen), matrix.shape[1], device=self.device)
+            for first in range(0, len(chosen), ROWS):
+                rows = chosen[first : first + ROWS]
+                seen[first : first + len(rows)] = self._dense(matrix[rows]).to(self.device)
+            self.stack.fit(seen, settings=self.settings)
+        return self
+
+    def untrained(self, X: Features) -> Self:
+        """Scales learned, the layers as they were before learning."""
+        self._learn_scales(X)
+        self.stack.stack.load_state_dict(self.stack.start)
+        return self
+
+    def transform(self, X: Features, layer: int = -1) -> Array:
+        """The representation of a layer, rows × units."""
+        matrix = self._checked(X)
+        if self.low_ is None:
+            raise AssayError("this learner has not learned yet: fit first")
+        self.stack.require_layer(layer)
+        starts = range(0, max(matrix.shape[0], 1), ROWS)
+        with on_device(self.stack, self.device):
+            return np.concatenate([self.stack.transform(self._dense(matrix[a : a + ROWS]), layer) for a in starts])
+
+    def _learn_scales(self, X: Features) -> Any:
+        matrix = self._checked(X)
+        if matrix.shape[0] == 0:
+            raise AssayError("there are no rows to learn from")
+        low, high = matrix.min(axis=0), matrix.max(axis=0)
+        if sparse.issparse(matrix):
+            low, high = low.toarray(), high.toarray()
+        self.low_, self.high_ = np.asarray(low, np.float32).ravel(), np.asarray(high, np.float32).ravel()
+        return matrix
+
+    def _checked(self, X: Features) -> Any:
+        """The features, if they are a matrix with as many columns as the stack has inputs."""
+        inputs = self.stack.stack[0].get_parameter("encoder.weight").shape[1]
+        if isinstance(X, list):
+            raise AssayError(f"features are a list of {len(X)} arrays, not a matrix of rows × {inputs}")
+        matrix = sparse.csr_matrix(X) if sparse.issparse(X) else np.asarray(X)
+        if matrix.ndim != 2 or matrix.shape[1] != inputs:
+            raise AssayError(f"features are {matrix.shape}, not rows × {inputs}: set inputs to the number of columns")
+        if not np.isfinite(matrix.data if sparse.issparse(matrix) else matrix).all():
+            raise AssayError("the features have NaN or infinite values")
+        return matrix
+
+    def _dense(self, rows: Any) -> Tensor:
+        """Rows as the stack takes them: dense and scaled."""
+        assert self.low_ is not None and self.high_ is not None
+        x = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, np.float32)
+        spread = self.high_ - self.low_
+        unit = np.clip((x - self.low_) / np.where(spread > 0, spread, 1), 0, spread > 0)
+        return torch.from_numpy((unit if self.span == "unit" else 2 * unit - 1).astype(np.float32))
+
+
+def sparse_autoencoder_text(
+    inputs: int = 5000,
+    hidden: Sequence[int] = (1000, 1000, 1000),
+    weight_decay: float = 1e-4,
+    sparsity: float = 1.0,
+    target: float = -0.9,
+    samples: int = 20_000,
+    epochs: int = 30,
+    batch_size: int = 256,
+    learning_rate: float = 1e-3,
+    seed: int = 0,
+    device: str = "cpu",
+) -> MatrixLearner:
+    """Tanh autoencoders with sparse activations on text; see `assay.networks.StackedAutoencoder`.
+
+    Args:
+        inputs: Columns of the features.
+        hidden: Units of each layer.
+        weight_decay: λ.
+        sparsity: β.
+        target: ρ, the mean activation aimed at; units are silent at −1.
+        samples: Rows to learn from at most.
+        epochs: Passes over them for each layer.
+        batch_size: Rows per step.
+        learning_rate: Of Adam, at the start.
+        seed: Of initial weights and of learning.
+        device: ``"cpu"`` or ``"cuda"``.
+    """
+    stack = StackedAutoencoder(inputs, hidden, weight_decay, sparsity, target, seed)
+    return MatrixLearner(stack, "tanh", samples, epochs, batch_size, learning_rate, seed, device)
+
+
+def denoising_text(
+    inputs: int = 5000,
+    hidden: Sequence[int] = (1000, 1000, 1000),
+    masking: float = 0.8,
+    gaussian: float = 0.1,
+    sparsity: float = 1e-3,
+    samples: int = 20_000,
+    epochs: int = 30,
+    batch_size: int = 256,
+    learning_rate: float = 1e-3,
+    seed: int = 0,
+    device: str = "cpu",
+) -> MatrixLearner:
+    """Denoising autoencoders of rectifiers on text; see `assay.networks.StackedDenoisingAutoencoder`.
+
+    Args:
+        inputs: Columns of the features.
+        hidden: Units of each layer (5,000 in the paper).
+        masking: Share of the input set to 0 while the first layer learns.
+        gaussian: Standard deviation of the noise while the others learn.
+        sparsity: λ, the weight of Σ|h|.
+        samples: Rows to learn from at most.
+        epochs: Passes over them for each layer.
+        batch_size: Rows per step.
+        learning_rate: Of Adam, at the start.
+        seed: Of initial weights and of learning.
+        device: ``"cpu"`` or ``"cuda"``.
+
+    Glorot, Bordes, Bengio 2011.
+    """
+    stack = StackedDenoisingAutoencoder(inputs, hidden, masking, gaussian, sparsity, seed)
+    return MatrixLearner(stack, "unit", samples, epochs, batch_size, learning_rate, seed, device)

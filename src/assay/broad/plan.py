@@ -1,0 +1,196 @@
+"""Plans of a broad evaluation: a YAML file says who is compared, on what, and how."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from assay.broad.analysis import Analysis
+from assay.broad.data import Dataset, Inputs, Modality
+from assay.broad.hollywood2 import load_hollywood2
+from assay.broad.loaders import load_labelled_videos, load_reviews, load_skytrax, load_we8there
+from assay.broad.opentable import load_opentable
+from assay.broad.partition import verify_commitment
+from assay.broad.protocol import Protocol, run_protocol
+from assay.broad.systems import Evaluators, Module, Parts, Team, require_one_each
+from assay.broad.tasks import Task, make_tasks
+from assay.broad.twins import generated_clips, generated_reviews
+from assay.errors import nearest
+from assay.settings import Node, build, convert, read_yaml
+
+VIDEO = {"generated": generated_clips, "hollywood2": load_hollywood2, "folder": load_labelled_videos}
+TEXT = {
+    "generated": generated_reviews, "opentable": load_opentable, "csv": load_reviews, "we8there": load_we8there,
+    "skytrax": load_skytrax,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class BroadPlan:
+    """What to evaluate, with the data loaded when it is needed."""
+
+    folder: str
+    secret: str
+    protocol: Protocol
+    teams: tuple[Team, ...]
+    evaluators: Mapping[Modality, Evaluators]
+    video: Node | None
+    text: Node | None
+    written: dict[str, Any]
+
+    def load_video(self) -> tuple[Dataset, Dataset] | None:
+        """Training and test set."""
+        return None if self.video is None else _data(self.video, VIDEO)
+
+    def load_text(self) -> Dataset | None:
+        """All reviews."""
+        return None if self.text is None else _data(self.text, TEXT)
+
+    @property
+    def label_files(self) -> list[str]:
+        """Files and folders in which labels are, which no system may open."""
+        beside = {"hollywood2": "ClipSets", "folder": "labels.csv"}
+        found = []
+        for node in (self.video, self.text):
+            if node is not None and "generated" not in node.value:
+                kind, settings = next(iter(node.items()))
+                place = _path(settings if isinstance(settings.value, str) else settings["path"])
+                found.append(str(place / beside[kind] if kind in beside else place))
+        return found
+
+    def tasks(self) -> list[Task]:
+        """Tasks with their partitions."""
+        p = self.protocol
+        return make_tasks(self.load_video(), self.load_text(), self.secret, p.k, p.p, p.n, p.ratings, p.validation_cap)
+
+    def sample(self, modality: Modality, count: int = 32) -> Inputs:
+        """A few training instances, to check systems with."""
+        data = self.load_video()[0] if modality == "video" else self.load_text()  # type: ignore[index]
+        assert isinstance(data, Dataset)
+        return data.take(np.arange(min(count, len(data)))).inputs
+
+    def execute(self, processes: int = 1, only: tuple[str, ...] = (), ray: bool | str = False) -> Analysis:
+        """Run what is missing, then analyse."""
+        return run_protocol(
+            self.load_video(), self.load_text(), self.teams, self.evaluators, self.folder, self.secret, self.protocol,
+            processes, only, ray, self.written, self.label_files,
+        )  # fmt: skip
+
+
+def load_broad_plan(path: str | Path) -> BroadPlan:
+    """Read and check a plan. Paths in it are relative to it."""
+    root = read_yaml(Path(path))
+    known = ("folder", "secret", "commitment", "video", "text", "protocol", "evaluators", "teams")
+    for key, node in root.items():
+        if key not in known:
+            node.fail(f"unknown key{nearest(key, known)}")
+    for key in ("secret", "evaluators", "teams"):
+        if key not in root.value:
+            root.fail(f"lacks the key {key!r}")
+    if "video" not in root.value and "text" not in root.value:
+        root.fail("lacks both 'video' and 'text': there is nothing to evaluate on")
+    folder = convert(root["folder"], str, {}) if "folder" in root.value else f"runs/{Path(path).stem}"
+    if "://" not in folder and not Path(folder).is_absolute():
+        folder = str(Path(path).parent / folder)
+    secret = _secret(root["secret"])
+    if "commitment" in root.value:
+        verify_commitment(secret, convert(root["commitment"], str, {}))
+    protocol = build(Protocol, root["protocol"]) if "protocol" in root.value else Protocol()
+    evaluators: dict[Modality, Evaluators] = {}
+    for key, node in root["evaluators"].items():
+        evaluators[_modality(key, node)] = build(Evaluators, node, {Module: _module})
+    teams = tuple(_team(node) for node in root["teams"].elements())
+    if not teams:
+        root["teams"].fail("is an empty list")
+    require_one_each(teams)
+    video, text = (root[key] if key in root.value else None for key in ("video", "text"))
+    for key, data in (("video", video), ("text", text)):
+        if data is not None and key not in evaluators:
+            data.fail(f"the evaluators have no modules for {key}")
+    written = {k: v for k, v in root.value.items() if k != "secret"}
+    return BroadPlan(folder, secret, protocol, teams, evaluators, video, text, written)
+
+
+def _secret(node: Node) -> str:
+    """Given as ``env:NAME`` or ``file:path``, so that it need not stand in the plan; or as it is."""
+    value: str = convert(node, str, {})
+    kind, _, rest = value.partition(":")
+    if kind == "env":
+        if rest not in os.environ:
+            node.fail(f"the environment has no variable {rest!r}")
+        return os.environ[rest]
+    if kind == "file":
+        place = node.file.parent / rest
+        if not place.exists():
+            node.fail(f"no such file {place}: write a long random line into it, and publish its commitment")
+        return place.read_text().strip()
+    return value
+
+
+def _modality(key: str, node: Node) -> Modality:
+    if key == "video":
+        return "video"
+    if key == "text":
+        return "text"
+    node.fail(f"{key!r} is not 'video' or 'text'")
+
+
+def _team(node: Node) -> Team:
+    parts: dict[Modality, Parts] = {}
+    rest = {}
+    for key, entry in node.items():
+        if key in ("video", "text"):
+            parts[_modality(key, entry)] = build(Parts, entry, {Module: _module})
+        else:
+            rest[key] = entry.value
+    if not parts:
+        node.fail("lacks both 'video' and 'text': a team has a system for at least one of them")
+    return build(Team, replace(node, value=rest), parts=parts)
+
+
+def _module(node: Node) -> Module:
+    """A registered name, or a mapping with ``module``, ``parameters`` (or a file of them) and ``frozen``."""
+    if isinstance(node.value, str):
+        made = Module(node.value)
+    else:
+        entries = dict(node.items())
+        for key, entry in entries.items():
+            if key not in ("module", "parameters", "frozen"):
+                entry.fail(f"unknown key{nearest(key, ('module', 'parameters', 'frozen'))}")
+        if "module" not in entries:
+            node.fail("lacks the key 'module'")
+        given = entries.get("parameters")
+        if given is not None and isinstance(given.value, str):
+            given = read_yaml(_path(given))
+        parameters = {key: entry.value for key, entry in given.items()} if given is not None else {}
+        frozen = convert(entries["frozen"], str, {}) if "frozen" in entries else None
+        made = build(Module, replace(node, value={}), name=convert(entries["module"], str, {}),
+                     parameters=parameters, frozen=frozen)  # fmt: skip
+    try:
+        made.factory()
+    except Exception as error:
+        node.fail(str(error))
+    return made
+
+
+def _path(node: Node) -> Path:
+    found: Path = convert(node, Path, {})
+    return found
+
+
+def _data(node: Node, known: Mapping[str, Any]) -> Any:
+    """Data as a plan writes them: one of the known kinds with its settings."""
+    entries = dict(node.items())
+    if len(entries) != 1 or next(iter(entries)) not in known:
+        node.fail(f"is one of {', '.join(known)} with its settings")
+    kind, settings = next(iter(entries.items()))
+    if kind == "generated":
+        return build(known[kind], settings)
+    if isinstance(settings.value, str):
+        return known[kind](_path(settings))
+    return build(known[kind], settings)

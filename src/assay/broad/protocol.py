@@ -1,0 +1,350 @@
+"""The protocol: every run of every task, each kept as soon as it is done (the plan, Figs 3 and 4)."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from assay.broad.analysis import Analysis, RunResult, TaskTruth, analyze_results
+from assay.broad.condition import Job, make_job
+from assay.broad.conditions import CONTRASTS, RunSpec, run_specs
+from assay.broad.data import Dataset, Modality
+from assay.broad.metrics import METRICS
+from assay.broad.partition import commitment
+from assay.broad.results import DONE, Results, RunRecord
+from assay.broad.sites import Site, compare_sites
+from assay.broad.systems import Evaluators, Team, require_one_each
+from assay.broad.tasks import METRIC_OF, Task, make_tasks
+from assay.broad.work import Order, work
+from assay.errors import AssayError
+from assay.store.manifest import environment, now
+
+Phase = Literal["mid", "end"]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How an evaluation is run.
+
+    Args:
+        k: Folds.
+        p: Share of the text to train on.
+        n: Reviews that make the folds.
+        ratings: Which ratings of the text; all by default.
+        validation_cap: At most so many left-over reviews to tune on (the plan's footnote 5); None for all.
+        phase: ``"mid"``: the quantitative metrics. ``"end"``: learning curves and the contribution of each layer too.
+        curve: Shares of the unlabelled data for the learning curve of condition 6; 0 is random weights.
+        limit_s: Seconds one fit may take.
+        margin: δ of non-inferiority, by metric, declared before the run.
+        bootstrap: Resamples of the test set.
+        iteration: Of the report; the plan expects drafts, comments and a final one.
+        draft: Whether it is one.
+    """
+
+    k: int = 10
+    p: float = 0.7
+    n: int = 10_000
+    ratings: tuple[str, ...] | None = None
+    validation_cap: int | None = None
+    phase: Phase = "mid"
+    curve: tuple[float, ...] = (0.0, 0.1, 0.3, 1.0)
+    limit_s: float | None = None
+    margin: Mapping[str, float] = field(default_factory=lambda: {"MAP": 0.02, "RMSE": 0.02})
+    bootstrap: int = 1000
+    iteration: int = 1
+    draft: bool = True
+
+    def __post_init__(self) -> None:
+        if self.phase not in ("mid", "end"):
+            raise AssayError(f"phase={self.phase!r} is not 'mid' or 'end'")
+        if any(not 0 <= share <= 1 for share in self.curve):
+            raise AssayError(f"curve={list(self.curve)}: shares lie between 0 and 1")
+        if self.limit_s is not None and self.limit_s <= 0:
+            raise AssayError(f"limit_s={self.limit_s} seconds must be positive")
+
+
+def run_protocol(
+    video: tuple[Dataset, Dataset] | None,
+    text: Dataset | None,
+    teams: Sequence[Team],
+    evaluators: Mapping[Modality, Evaluators],
+    folder: str,
+    secret: str,
+    protocol: Protocol | None = None,
+    processes: int = 1,
+    only: Sequence[str] = (),
+    ray: bool | str = False,
+    plan: Mapping[str, Any] | None = None,
+    forbidden: Sequence[str] = (),
+) -> Analysis:
+    """Everything: partition, all runs of all tasks, analysis (the plan, Fig. 3).
+
+    What is done is left as it is; what is missing, or has failed, is done.
+
+    Args:
+        video: Training and test set, or None.
+        text: All reviews, or None.
+        teams: Whose systems are compared.
+        evaluators: The evaluators' own modules, by modality.
+        folder: Of the evaluation; a local one, or one all nodes of a cluster see.
+        secret: Seed of the partitions; its commitment goes into the manifest.
+        protocol: How.
+        processes: Runs at a time.
+        only: Only runs that match, as ``video/6s`` or ``text:Food/1``; these are done anew.
+        ray: True for a cluster of this machine, or an address.
+        plan: The plan as written, for the manifest.
+        forbidden: Files in which labels are: a system that opens one of them has peeked.
+    """
+    protocol = protocol or Protocol()
+    require_one_each(tuple(teams))
+    tasks = make_tasks(
+        video, text, secret, protocol.k, protocol.p, protocol.n, protocol.ratings, protocol.validation_cap
+    )
+    if not tasks:
+        raise AssayError("there is neither video nor text to evaluate on")
+    results = Results(folder)
+    _write_manifest(results, tasks, teams, evaluators, secret, protocol, plan)
+    for task in tasks:
+        targets, groups = task.truth()
+        results.write_truth(task.name, targets, groups, tuple(task.dataset.inputs.ids[i] for i in task.partition.test))
+    known = {f"{task.name}/{key}" for task in tasks for key in _keys(task, teams, evaluators, protocol)}
+    for wanted in only:
+        if wanted not in known:
+            raise AssayError(f"only={wanted}: there is no such run; there are {', '.join(sorted(known)[:12])} …")
+    for task in tasks:
+        run_conditions(task, teams, evaluators, results, protocol, processes, only, ray, forbidden)
+    return analyze(folder)
+
+
+def run_conditions(
+    task: Task,
+    teams: Sequence[Team],
+    evaluators: Mapping[Modality, Evaluators],
+    results: Results,
+    protocol: Protocol,
+    processes: int = 1,
+    only: Sequence[str] = (),
+    ray: bool | str = False,
+    forbidden: Sequence[str] = (),
+) -> list[RunRecord]:
+    """All runs of one task; folds are made once and are the same for all (the plan, Fig. 4)."""
+    if not results.folder.local:
+        raise AssayError(f"folder={results.folder.url}: runs need a folder of a file system that all processes see")
+    view = task.for_systems()
+    place = Path(results.folder.path("work")) / f"{view.hash[:12]}.view"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(pickle.dumps(view))
+    truth = results.folder.path("truth")
+    threads = max((os.cpu_count() or 1) // max(processes, 1), 1)
+    orders = []
+    for job in _jobs(task, teams, evaluators, protocol):
+        name = f"{task.name}/{job.key}"
+        if only and name not in only:
+            continue
+        if only:
+            for i in range(1, protocol.k + 1):
+                results.remove_fold(task.name, job.key, i)
+        orders.append(
+            Order(
+                task.name, str(place), job, results.folder.url, results.folder.path("work"),
+                (truth, *forbidden), protocol.limit_s, threads,
+            )
+        )  # fmt: skip
+    records = list(work(orders, processes, ray))
+    if all(record.status in DONE for record in records) and not only:
+        _forget(Path(results.folder.path("work")) / "features")
+    place.unlink(missing_ok=True)
+    return records
+
+
+def _forget(features: Path) -> None:
+    """Features of a task all of whose runs are done; learners stay."""
+    if features.exists():
+        for key in features.iterdir():
+            if key.is_dir():
+                for file in key.iterdir():
+                    file.unlink()
+                key.rmdir()
+
+
+def _jobs(
+    task: Task, teams: Sequence[Team], evaluators: Mapping[Modality, Evaluators], protocol: Protocol
+) -> list[Job]:
+    if task.modality not in evaluators:
+        raise AssayError(f"the evaluators have no modules for {task.modality}")
+    mine = {team.letter: team for team in teams if task.modality in team.parts}
+    jobs = [make_job(spec, task.modality, mine, evaluators[task.modality]) for spec in run_specs(tuple(mine))]
+    if protocol.phase == "end":
+        for job in [j for j in jobs if j.spec.condition.number == 6]:
+            assert job.learner is not None
+            depth = len(job.learner.build().layers)
+            jobs += [replace(job, layer=i) for i in range(depth - 1)]
+            if job.trained_from is None:
+                jobs += [replace(job, share=share) for share in protocol.curve if share < 1]
+    return jobs
+
+
+def _keys(
+    task: Task, teams: Sequence[Team], evaluators: Mapping[Modality, Evaluators], protocol: Protocol
+) -> list[str]:
+    return [job.key for job in _jobs(task, teams, evaluators, protocol)]
+
+
+def dry_run(
+    tasks: Sequence[Task], teams: Sequence[Team], evaluators: Mapping[Modality, Evaluators], protocol: Protocol
+) -> list[dict[str, str]]:
+    """What would be run."""
+    rows = []
+    for task in tasks:
+        for job in _jobs(task, teams, evaluators, protocol):
+            rows.append(
+                {
+                    "task": task.name,
+                    "run": job.key,
+                    "condition": job.spec.condition.name,
+                    "features": job.module.name,
+                    "learner": job.learner.name if job.learner else "",
+                    "classifier": job.classifier.name,
+                }
+            )
+    return rows
+
+
+def analyze(folder: str) -> Analysis:
+    """Analyse what is there, without training anything; the same results give the same bytes."""
+    results = Results(folder)
+    protocol = results.read_manifest()["protocol"]
+    found, truths = _collected(results)
+    analysis = analyze_results(
+        [one for one in found if "." not in one.run],
+        truths,
+        CONTRASTS,
+        margins=protocol["margin"],
+        bootstrap=protocol["bootstrap"],
+        extra=[one for one in found if "." in one.run],
+    )
+    analysis.write(results.folder)
+    return analysis
+
+
+def compare_folders(a: str, b: str, tolerance: float = 1e-4) -> pd.DataFrame:
+    """How the results of two sites agree, run by run (`compare_sites`)."""
+    sites: list[Site] = []
+    truths: list[TaskTruth] = []
+    for folder in (a, b):
+        results = Results(folder)
+        found, truths = _collected(results)
+        partitions = {task["name"]: task["partition"] for task in results.read_manifest()["tasks"]}
+        stages = {(one.task, one.run): results.read_run(one.task, one.run).stages for one in found}
+        verdicts = {}
+        if results.folder.exists("analysis/claims.csv"):
+            claims = Analysis.read(results.folder).tables["claims"]
+            for one in found:
+                mine = claims[(claims["task"] == one.task) & (claims["team"] == (one.team or ""))]
+                verdicts[one.task, one.run] = mine["verdict"].tolist()
+        sites.append(Site(found, partitions, stages, verdicts))
+    return compare_sites(sites[0], sites[1], truths, tolerance)
+
+
+def _collected(results: Results) -> tuple[list[RunResult], list[TaskTruth]]:
+    """Every run as it stands, and what is true of the test instances."""
+    manifest = results.read_manifest()
+    truths: list[TaskTruth] = []
+    found: list[RunResult] = []
+    for task in manifest["tasks"]:
+        targets, groups, _ = results.read_truth(task["name"])
+        metric = METRICS[METRIC_OF[task["modality"]]]
+        truths.append(TaskTruth(task["name"], metric, tuple(task["labels"]), targets, groups))
+        for key in task["runs"]:
+            record = results.read_run(task["name"], key)
+            predictions = None
+            if record.status in DONE:
+                predictions = results.predictions(task["name"], key, manifest["protocol"]["k"])
+                if predictions is None:
+                    record = replace(record, status="missing", reason="not all folds are there")
+            spec = spec_of(key)
+            found.append(
+                RunResult(
+                    task["name"], key, spec.condition.number, spec.team, record.status, predictions, record.reason
+                )
+            )
+    return found, truths
+
+
+def spec_of(key: str) -> RunSpec:
+    """The run of a key; ``1n`` is the plan's other name of ``1``."""
+    short = key.partition(".")[0]
+    letter = short[1:] or None
+    team = None if short[0] == "1" else letter
+    for spec in run_specs((team,) if team else ()):
+        if spec.key == f"{short[0]}{team or ''}":
+            return spec
+    raise AssayError(f"run {key!r}: a run is a condition 1 to 6 and a team's letter, such as 6s")
+
+
+def _write_manifest(
+    results: Results,
+    tasks: Sequence[Task],
+    teams: Sequence[Team],
+    evaluators: Mapping[Modality, Evaluators],
+    secret: str,
+    protocol: Protocol,
+    plan: Mapping[str, Any] | None,
+) -> None:
+    described = []
+    for task in tasks:
+        described.append(
+            {
+                "name": task.name, "modality": task.modality, "labels": list(task.dataset.labels),
+                "data": task.dataset.name, "instances": len(task.dataset),
+                "training": len(task.partition.training), "validation": len(task.partition.validation),
+                "test": len(task.partition.test), "partition": task.partition.hash,
+                "runs": _keys(task, teams, evaluators, protocol),
+            }
+        )  # fmt: skip
+    if results.folder.exists("manifest.json"):
+        before = {t["name"]: t["partition"] for t in results.read_manifest()["tasks"]}
+        for one in described:
+            if before.get(str(one["name"]), one["partition"]) != one["partition"]:
+                raise AssayError(
+                    f"{results.folder.url} holds an evaluation with another partition of {one['name']}: "
+                    "use another folder, or the same seed, data and sizes"
+                )
+    kept = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(protocol).items()}
+    manifest = {
+        "written": now(),
+        "commitment": commitment(secret),
+        "protocol": kept | {"margin": dict(protocol.margin)},
+        "tasks": described,
+        "teams": [
+            {
+                "letter": team.letter,
+                "name": team.name,
+                "documents": dict(team.documents),
+                "parts": {
+                    modality: {
+                        "preprocessor": parts.preprocessor.described,
+                        "learner": parts.learner.described,
+                        "classifier": parts.classifier.described,
+                        "trained_from": str(parts.trained_from) if parts.trained_from else None,
+                        "declaration": parts.declaration,
+                    }
+                    for modality, parts in team.parts.items()
+                },
+            }
+            for team in teams
+        ],
+        "evaluators": {
+            modality: {"extractor": e.extractor.described, "classifier": e.classifier.described}
+            for modality, e in evaluators.items()
+        },
+        "plan": dict(plan) if plan else None,
+        "environment": environment(),
+    }
+    results.write_manifest(manifest)

@@ -1,0 +1,149 @@
+"""Tasks: what is to be predicted from what, and what of it a system may know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from assay.broad.data import Array, Dataset, Inputs, Modality
+from assay.broad.metrics import METRICS, Metric
+from assay.broad.partition import Partition, first_labels, partition_given, partition_stratified
+from assay.errors import AssayError
+from assay.fingerprint import fingerprint
+
+METRIC_OF: dict[Modality, str] = {"video": "MAP", "text": "RMSE"}
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One performance task as the evaluators know it.
+
+    Args:
+        name: ``video``, or ``text:`` and the rating.
+        dataset: All instances, of one rating if it is text.
+        partition: Who is trained on, tuned on, tested on.
+    """
+
+    name: str
+    dataset: Dataset
+    partition: Partition
+
+    @property
+    def modality(self) -> Modality:
+        """Video or text."""
+        return self.dataset.modality
+
+    @property
+    def metric(self) -> Metric:
+        """Mean average precision for video, root mean squared error for text."""
+        return METRICS[METRIC_OF[self.modality]]
+
+    def for_systems(self) -> View:
+        """What may leave the evaluators' hands: no label of a test instance is in it."""
+        known = np.full(self.dataset.targets.shape, np.nan, dtype=np.float32)
+        rows = np.concatenate([self.partition.training, self.partition.validation])
+        known[rows] = self.dataset.targets[rows]
+        return View(self.name, self.modality, self.dataset.inputs, known, self.dataset.labels, self.partition)
+
+    def truth(self) -> tuple[Array, Array | None]:
+        """Targets and groups of the test instances."""
+        groups = self.dataset.groups
+        test = self.partition.test
+        return self.dataset.targets[test], None if groups is None else groups[test]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A task as a run sees it: all inputs, labels of training and validation instances only (others are NaN)."""
+
+    name: str
+    modality: Modality
+    inputs: Inputs
+    known: Array
+    labels: tuple[str, ...]
+    partition: Partition
+
+    @property
+    def metric(self) -> Metric:
+        """As the task's."""
+        return METRICS[METRIC_OF[self.modality]]
+
+    def y(self, rows: Array, label: int) -> Array:
+        """What is to be predicted of training or validation instances."""
+        found: Array = self.known[rows, label]
+        if np.isnan(found).any():
+            raise AssayError(f"task {self.name}: labels of test instances were asked for")
+        return found > 0 if self.modality == "video" else found
+
+    @cached_property
+    def hash(self) -> str:
+        """Content of data and partition."""
+        return fingerprint(self.name, inputs_hash(self.inputs), self.known, self.partition.hash, self.labels)
+
+
+def inputs_hash(inputs: Inputs) -> str:
+    """Content of what systems see."""
+    items: Any = inputs.items
+    if sparse.issparse(items):
+        content: Any = (items.data, items.indices, items.indptr)
+    elif items and not isinstance(items[0], str):
+        content = [clip.fingerprint for clip in items]
+    else:
+        content = "\0".join(items)
+    return fingerprint(content, "\0".join(inputs.ids))
+
+
+def make_tasks(
+    video: tuple[Dataset, Dataset] | None,
+    text: Dataset | None,
+    secret: str,
+    k: int = 10,
+    p: float = 0.7,
+    n: int = 10_000,
+    ratings: Sequence[str] | None = None,
+    validation_cap: int | None = None,
+) -> list[Task]:
+    """The tasks of the plan: one for video, one for every rating of the text (Fig. 3).
+
+    Args:
+        video: Training and test set.
+        text: All reviews; each rating gets a partition of its own, of the reviews that have it.
+        secret: Seed of the partitions.
+        k: Folds.
+        p: Share of the text to train on.
+        n: Instances of the text that make the folds.
+        ratings: Which ratings; all by default.
+        validation_cap: At most so many left-over reviews to tune on.
+    """
+    tasks = []
+    if video is not None:
+        training, test = video
+        if training.labels != test.labels:
+            raise AssayError(f"{training.name}: training and test set have different classes")
+        both = _joined(training, test)
+        first = np.arange(len(training))
+        concepts = first_labels(both.targets)
+        partition = partition_given(first, np.arange(len(training), len(both)), concepts, k, secret)
+        tasks.append(Task("video", both, partition))
+    if text is not None:
+        for rating in ratings or text.labels:
+            if rating not in text.labels:
+                raise AssayError(f"{text.name} has the ratings {', '.join(text.labels)}, not {rating!r}")
+            one = text.only(rating)
+            partition = partition_stratified(one.targets[:, 0], k, p, n, f"{secret}/{rating}", validation_cap)
+            tasks.append(Task(f"text:{rating}", one, partition))
+    return tasks
+
+
+def _joined(a: Dataset, b: Dataset) -> Dataset:
+    items: Any = [*a.inputs.items, *b.inputs.items]
+    groups = None
+    if a.groups is not None and b.groups is not None:
+        groups = np.concatenate([a.groups, b.groups])
+    inputs = Inputs(items, (*(f"training/{i}" for i in a.inputs.ids), *(f"test/{i}" for i in b.inputs.ids)))
+    return Dataset(a.name, a.modality, inputs, np.concatenate([a.targets, b.targets]), a.labels, groups)

@@ -1,0 +1,84 @@
+"""Systems that do what they must not, and one that behaves; named in tests as ``broad_kit:Name``."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from assay.broad.modules.guinea_pig import RandomProjections
+
+
+class Small(RandomProjections):
+    """Behaves."""
+
+    def __init__(self, units: tuple[int, ...] = (12, 10, 8), seed: int = 0) -> None:
+        super().__init__(units, seed)
+
+
+class Throws(Small):
+    def fit(self, X):
+        raise RuntimeError("out of cheese\nredo from start")
+
+
+class Hangs(Small):
+    def fit(self, X):
+        time.sleep(600)
+
+
+class Dies(Small):
+    def fit(self, X):
+        import os
+
+        os.kill(os.getpid(), 9)
+
+
+class GivesNaN(Small):
+    def transform(self, X, layer=-1):
+        found = super().transform(X, layer)
+        found[-1, 0] = np.nan
+        return found
+
+
+class Peeks(Small):
+    def __init__(self, place: str = "", units: tuple[int, ...] = (12, 10, 8), seed: int = 0) -> None:
+        super().__init__(units, seed)
+        self.place = place
+
+    def transform(self, X, layer=-1):
+        for file in Path(self.place).glob("*.npz"):
+            file.read_bytes()
+        return super().transform(X, layer)
+
+
+class LearnsWhenShown(Small):
+    def transform(self, X, layer=-1):
+        self.scales_[0] *= 1.5
+        return super().transform(X, layer)
+
+
+class LearnsInSecret(Small):
+    """Keeps what it learns where a hash of its public state does not see it."""
+
+    def transform(self, X, layer=-1):
+        found = super().transform(X, layer)
+        self._seen = getattr(self, "_seen", 0) + len(found)
+        return found * (1 + self._seen)
+
+
+class LosesRows(Small):
+    def transform(self, X, layer=-1):
+        return super().transform(X, layer)[:-1]
+
+
+class Spy(Small):
+    """Notes what it is given."""
+
+    def fit(self, X):
+        assert not hasattr(X, "targets")
+        assert X.shape[0] == SPIED["learn"], X.shape
+        return super().fit(X)
+
+
+SPIED = {"learn": 0}

@@ -1,0 +1,315 @@
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from assay import AssayError
+from assay.broad.condition import train_and_optimize_classifier
+from assay.broad.conditions import CONDITIONS, CONTRASTS, Condition, run_specs
+from assay.broad.metrics import METRICS
+from assay.broad.modules.linear import LinearSVR
+from assay.broad.protocol import Protocol, analyze, run_protocol, spec_of
+from assay.broad.results import Results
+from assay.broad.systems import Evaluators, Module, Parts, Team
+from assay.broad.tasks import make_tasks
+from assay.broad.twins import generated_reviews
+
+SECRET = "an open secret, for tests"
+C = {"grid": {"C": [0.01, 1.0]}}
+SMALL = Protocol(k=3, p=0.6, n=90, ratings=("Overall", "Food"), bootstrap=200)
+
+
+@pytest.fixture(scope="module")
+def reviews():
+    return generated_reviews(count=400, restaurants=20, seed=3)
+
+
+@pytest.fixture(autouse=True)
+def kit(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+
+
+def team(letter: str = "s", learner: Module | None = None, **more) -> Team:
+    parts = Parts(
+        Module("bag_of_words", {"terms": 200, "weights": "binary"}),
+        learner or Module("broad_kit:Small", {"seed": ord(letter)}),
+        Module("linear_svr", C),
+        **more,
+    )
+    return Team(letter, f"Team {letter}", {"text": parts})
+
+
+def evaluators() -> dict:
+    return {"text": Evaluators(Module("bag_of_words", {"terms": 200}), Module("topics", {"grid": {"topics": [3, 5]}}))}
+
+
+def evaluate(reviews, folder, *teams, protocol=SMALL, **more):
+    return run_protocol(None, reviews, teams, evaluators(), str(folder), SECRET, protocol, **more)
+
+
+def statuses(folder, task="text:Overall") -> dict[str, str]:
+    return {
+        key: Results(str(folder)).read_run(task, key).status
+        for key in next(t for t in Results(str(folder)).read_manifest()["tasks"] if t["name"] == task)["runs"]
+    }
+
+
+# -- conditions -------------------------------------------------------------------------------------------
+
+
+def test_eleven_runs_in_the_order_of_the_plans_figure():
+    keys = [run.key for run in run_specs(("n", "s"))]
+    assert keys == ["1", "2n", "2s", "3n", "3s", "4n", "4s", "5n", "5s", "6n", "6s"]
+    assert [sum(k.startswith(str(c.number)) for k in keys) for c in CONDITIONS] == [1, 2, 2, 2, 2, 2]
+
+
+def test_conditions_have_the_plans_names():
+    names = ["FE/SOTA", "FE/SLC", "PRE/SOTA", "PRE/SLC", "PRE/SUL/SLC", "PRE/DUL/SLC"]
+    assert [c.name for c in CONDITIONS] == names
+
+
+def test_conditions_that_make_no_sense_cannot_be_built():
+    with pytest.raises(AssayError, match="between a team's own preprocessor"):
+        Condition(7, "FE", "DUL", "SLC")
+
+
+def test_all_contrasts_of_the_plan_are_there():
+    assert {(c.focal, c.other) for c in CONTRASTS} == {(6, 1), (6, 3), (6, 4), (6, 5), (1, 3), (1, 2), (3, 4)}
+
+
+def test_1n_is_another_name_of_1():
+    assert spec_of("1n") == spec_of("1")
+    assert (spec_of("6s").condition.number, spec_of("6s").team) == (6, "s")
+    with pytest.raises(AssayError, match="a condition 1 to 6"):
+        spec_of("7s")
+
+
+# -- numbers of the plan ----------------------------------------------------------------------------------
+
+
+def test_counts_of_the_plan():
+    """Values a run 120 and 50; fits without tuning 1,320 and 550; learners 4 + 20 = 24; predictions kept."""
+    runs, k, video, text = len(run_specs(("n", "s"))), 10, 12, 5
+    assert (k * video, k * text) == (120, 50)
+    assert (runs * k * video, runs * k * text) == (1320, 550)
+    learners = sum(run.condition.unsupervised is not None for run in run_specs(("n", "s")))
+    assert learners + learners * text == 24
+    assert (runs * k * video * 884, runs * k * text * 130_109) == (1_166_880, 71_559_950)
+
+
+# -- what systems see ---------------------------------------------------------------------------------------
+
+
+def test_b8_other_ratings_are_gone_and_a8_test_labels_too(reviews):
+    tasks = make_tasks(None, reviews, SECRET, 3, 0.6, 90)
+    assert [t.name for t in tasks] == [f"text:{r}" for r in reviews.labels]
+    for task in tasks:
+        view = task.for_systems()
+        assert view.known.shape[1] == 1
+        assert np.isnan(view.known[task.partition.test]).all()
+        assert np.isfinite(view.known[task.partition.training]).all()
+        with pytest.raises(AssayError, match="labels of test instances were asked for"):
+            view.y(task.partition.test[:1], 0)
+
+
+# -- the whole ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def done(reviews, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("broad") / "run"
+    import sys
+
+    sys.path.insert(0, str(Path(__file__).parent))
+    try:
+        analysis = evaluate(reviews, folder, team("n"), team("s"), processes=2)
+    finally:
+        sys.path.remove(str(Path(__file__).parent))
+    return folder, analysis
+
+
+def test_all_runs_of_all_tasks_are_done(done):
+    folder, analysis = done
+    for task in ("text:Overall", "text:Food"):
+        found = statuses(folder, task)
+        assert len(found) == 11
+        assert set(found.values()) == {"done"}, found
+    grand = analysis.tables["grand"]
+    assert np.isfinite(grand["mean"]).all()
+    assert {"text:Overall", "text:Food", "text"} <= set(grand["task"])
+
+
+def test_a3_one_partition_in_all_manifests(done):
+    folder, _ = done
+    for task in Results(str(folder)).read_manifest()["tasks"]:
+        hashes = {Results(str(folder)).read_run(task["name"], key).partition for key in task["runs"]}
+        assert hashes == {task["partition"]}
+
+
+def test_the_seed_is_not_in_the_folder_but_its_commitment_is(done):
+    folder, _ = done
+    everything = b"".join(p.read_bytes() for p in folder.rglob("*") if p.is_file())
+    assert SECRET.encode() not in everything
+    from assay.broad.partition import commitment
+
+    assert Results(str(folder)).read_manifest()["commitment"] == commitment(SECRET)
+
+
+def test_a4_analysing_again_gives_the_same_bytes(done):
+    folder, _ = done
+    before = {p.name: p.read_bytes() for p in (folder / "analysis").iterdir()}
+    shutil.rmtree(folder / "analysis")
+    analyze(str(folder))
+    assert {p.name: p.read_bytes() for p in (folder / "analysis").iterdir()} == before
+
+
+def test_a12_one_run_again_leaves_the_others_untouched(reviews, done, kit):
+    folder, _ = done
+    files = list((folder / "runs").rglob("*.npz"))
+    before = {p: (p.stat().st_mtime_ns, np.load(p)["predictions"]) for p in files}
+    evaluate(reviews, folder, team("n"), team("s"), only=("text:Food/4s",))
+    changed = {p for p in files if p.stat().st_mtime_ns != before[p][0]}
+    assert {p.parent.relative_to(folder / "runs").as_posix() for p in changed} == {"text-Food/4s"}
+    assert all(np.array_equal(np.load(p)["predictions"], before[p][1]) for p in files)  # and it comes out the same
+
+
+def test_running_again_does_nothing(reviews, done):
+    folder, _ = done
+    before = {p: p.stat().st_mtime_ns for p in (folder / "runs").rglob("*") if p.is_file()}
+    evaluate(reviews, folder, team("n"), team("s"))
+    assert {p: p.stat().st_mtime_ns for p in (folder / "runs").rglob("*") if p.is_file()} == before
+
+
+def test_a_damaged_fold_is_made_again(reviews, done):
+    folder, _ = done
+    fold = folder / "runs" / "text-Overall" / "2n" / "fold02.npz"
+    whole = np.load(fold)["predictions"]
+    fold.write_bytes(fold.read_bytes()[:100])
+    evaluate(reviews, folder, team("n"), team("s"))
+    assert np.array_equal(np.load(fold)["predictions"], whole)
+
+
+def test_another_seed_needs_another_folder(reviews, done):
+    folder, _ = done
+    with pytest.raises(AssayError, match="another partition of text:Overall"):
+        run_protocol(None, reviews, [team("n")], evaluators(), str(folder), SECRET + "!", SMALL)
+
+
+def test_predictions_are_those_of_the_obvious_way(reviews, done):
+    """Run 2s from the definition, fold 1: words of all training text, tuned on the other folds and what is left."""
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.svm import SVR
+
+    folder, _ = done
+    task = make_tasks(None, reviews, SECRET, 3, 0.6, 90, ("Overall",))[0]
+    part, y = task.partition, task.dataset.targets[:, 0]
+    features = evaluators()["text"].extractor.build()
+    learn = np.concatenate([part.training, part.validation])
+    features.fit(task.dataset.inputs.take(learn))
+    x = {name: features.transform(task.dataset.inputs.take(rows)) for name, rows in
+         {"fold": part.get_fold(1), "tune": np.concatenate([part.complement(1), part.validation]),
+          "test": part.test}.items()}  # fmt: skip
+    tune = np.concatenate([part.complement(1), part.validation])
+    best = None
+    for cost in (0.01, 1.0):
+        model = SVR(kernel="linear", C=cost, epsilon=0.1).fit(x["fold"], y[part.get_fold(1)])
+        error = np.sqrt(np.mean((np.clip(model.predict(x["tune"]), 1, 5) - y[tune]) ** 2))
+        if best is None or error < best[0]:
+            best = error, np.clip(model.predict(x["test"]), 1, 5), cost
+    kept, info = Results(str(folder)).read_fold("text:Overall", "2s", 1)
+    assert info.chosen == [{"C": best[2]}]
+    np.testing.assert_allclose(kept["predictions"][:, 0], best[1], atol=1e-5)  # kept as float32
+    assert CountVectorizer is not None
+
+
+# -- systems that do what they must not -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "reason"),
+    [
+        ("Throws", "failed", "RuntimeError: out of cheese"),
+        ("Hangs", "timeout", "'learner: fit' took longer than 3 s"),
+        ("Dies", "failed", r"the process died at 'learner: fit' \(signal 9\)"),
+        ("GivesNaN", "invalid", "the learner gave NaN or infinite values for training instances"),
+        ("LearnsWhenShown", "learned at test time", "the learner changed while it was shown test instances"),
+        ("LearnsInSecret", "learned at test time", "answers otherwise when test instances come in another order"),
+        ("LosesRows", "invalid", "the learner gave 89 rows for 90 training instances"),
+    ],
+)
+def test_each_misdeed_ends_in_its_status_and_the_others_finish(reviews, tmp_path, name, status, reason):
+    protocol = replace(SMALL, ratings=("Overall",), limit_s=3.0)
+    analysis = evaluate(reviews, tmp_path, team("s", Module(f"broad_kit:{name}")), protocol=protocol)
+    found = statuses(tmp_path)
+    assert {k: v for k, v in found.items() if k in ("5s", "6s")} == {"5s": status, "6s": status}
+    assert {v for k, v in found.items() if k not in ("5s", "6s")} == {"done"}
+    import re
+
+    assert re.search(reason, Results(str(tmp_path)).read_run("text:Overall", "6s").reason)
+    grand = analysis.tables["grand"].set_index("run")["mean"]
+    assert "6s" not in grand.dropna().index  # shown as missing, never imputed
+    assert (analysis.tables["claims"]["verdict"] == "undecided").all()
+
+
+def test_a_system_that_peeks_at_test_labels(reviews, tmp_path):
+    learner = Module("broad_kit:Peeks", {"place": str(tmp_path / "truth")})
+    evaluate(reviews, tmp_path, team("s", learner), protocol=replace(SMALL, ratings=("Overall",)))
+    assert statuses(tmp_path)["6s"] == "peeked"
+    assert "truth" in Results(str(tmp_path)).read_run("text:Overall", "6s").reason
+
+
+def test_one_layer_is_a_status_not_an_exception(reviews, tmp_path):
+    learner = Module("broad_kit:Small", {"units": [8]})
+    evaluate(reviews, tmp_path, team("s", learner), protocol=replace(SMALL, ratings=("Overall",)))
+    assert (statuses(tmp_path)["5s"], statuses(tmp_path)["6s"]) == ("done", "non-conforming")
+    assert "has 1 layer, at least 3" in Results(str(tmp_path)).read_run("text:Overall", "6s").reason
+    assert Results(str(tmp_path)).predictions("text:Overall", "6s", 3) is not None
+
+
+def test_the_end_of_a_phase_has_learning_curves_and_layers(reviews, tmp_path):
+    protocol = replace(SMALL, ratings=("Overall",), phase="end", curve=(0.0, 0.5, 1.0))
+    analysis = evaluate(reviews, tmp_path, team("s"), protocol=protocol)
+    assert {"6s.layer1", "6s.layer2", "6s.share0", "6s.share0.5"} <= set(statuses(tmp_path))
+    assert set(analysis.tables["extra"]["run"]) == {"6s.layer1", "6s.layer2", "6s.share0", "6s.share0.5"}
+    assert np.isfinite(analysis.tables["extra"]["mean"]).all()
+    assert set(statuses(tmp_path).values()) == {"done"}
+
+
+def test_pre_trained_systems_are_declared(reviews, tmp_path):
+    import broad_kit
+
+    from assay.broad.trained import save_learner
+
+    protocol = replace(SMALL, ratings=("Overall",))
+    save_learner(broad_kit.Small(seed=5).fit(np.eye(200)), tmp_path / "made")
+    with pytest.raises(AssayError, match="needs a declaration"):
+        team("s", trained_from=tmp_path / "made")
+    one = team("s", trained_from=tmp_path / "made", declaration="learned by the protocol at site B")
+    evaluate(reviews, tmp_path / "b", one, protocol=protocol)
+    record = Results(str(tmp_path / "b")).read_run("text:Overall", "6s")
+    assert (record.status, record.reason) == ("pre-trained", "learned by the protocol at site B")
+    assert "learner: fit" not in record.seconds
+    assert Results(str(tmp_path / "b")).read_run("text:Overall", "5s").status == "done"
+
+
+def test_tuning_uses_the_metric_and_does_not_fit_again():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((60, 4))
+    y = np.clip(np.round(3 + x[:, 0]), 1, 5)
+    classifier = LinearSVR(grid={"C": [1e-6, 1.0]})
+    tuned = train_and_optimize_classifier(classifier, x[:30], y[:30], x[30:], y[30:], METRICS["RMSE"])
+    assert tuned.chosen == {"C": 1.0}
+    alone = classifier.with_settings(C=1.0).fit(x[:30], y[:30])
+    np.testing.assert_array_equal(tuned.classifier.predict(x), alone.predict(x))
+    assert tuned.score == pytest.approx(METRICS["RMSE"].function(y[30:], alone.predict(x[30:])))
+
+
+def test_manifest_has_no_speed_in_rankings(done):
+    folder, analysis = done
+    assert not any("second" in c for c in analysis.tables["rankings"].columns)
+    assert json.loads((folder / "runs" / "text-Overall" / "6s" / "run.json").read_text())["seconds"]

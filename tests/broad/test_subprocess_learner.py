@@ -13,8 +13,7 @@ from scipy import sparse
 from assay import AssayError
 from assay.broad.adapter import serve
 from assay.broad.condition import Violation
-from assay.broad.features import _packed as packed
-from assay.broad.features import _unpacked as unpacked
+from assay.broad.features import packed, unpacked
 from assay.broad.modules.guinea_pig import RandomProjections
 from assay.broad.state import state_hash
 from assay.broad.subprocess_learner import SubprocessLearner

@@ -40,8 +40,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
 from assay.broad.data import Features, Inputs
-from assay.broad.features import _packed as packed
-from assay.broad.features import _unpacked as unpacked
+from assay.broad.features import packed, unpacked
 from assay.broad.trained import load_learner, save_learner
 from assay.networks import LearnedStack
 

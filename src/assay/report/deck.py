@@ -453,7 +453,9 @@ def _row_heights(grid: Grid, size: float, widths: list[float]) -> list[float]:
 
 @cache
 def _font() -> Any:
-    return ImageFont.truetype(f"{matplotlib.get_data_path()}/fonts/ttf/DejaVuSans.ttf", 100)
+    return ImageFont.truetype(
+        f"{matplotlib.get_data_path()}/fonts/ttf/DejaVuSans.ttf", 100, layout_engine=ImageFont.Layout.BASIC
+    )
 
 
 @cache
@@ -492,7 +494,7 @@ def clean(text: str) -> str:
     >>> clean("red: \\x1b[31m")
     'red: �[31m'
     """
-    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]", "�", text)
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]", "�", text)
 
 
 def _cell(value: Any, most: int = _LONGEST) -> str:

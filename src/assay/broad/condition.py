@@ -327,14 +327,17 @@ def train_and_optimize_classifier(
     """Train on one fold with every setting of the grid, keep the best by the metric on the validation instances.
 
     There is no training on fold and validation together afterwards: the classifier stays one of a single fold. Among
-    equals the first setting is kept. Where the metric is undefined (no validation instance of the class) it is the
-    first setting, with a warning.
+    equals the first setting is kept; a single setting needs no validation. Where the metric is undefined (no validation
+    instance of the class) it is the first setting, with a warning.
     """
     names = list(classifier.grid)
     settings = [dict(zip(names, values, strict=True)) for values in itertools.product(*classifier.grid.values())]
     if video_without_positives(y_validation):
         only = classifier.with_settings(**settings[0]).fit(X, y)
         return Tuned(only, settings[0], None, ["no validation instance of this class: not tuned", *_warnings(only)])
+    if len(settings) == 1:
+        only = classifier.with_settings(**settings[0]).fit(X, y)
+        return Tuned(only, settings[0], None, _warnings(only))
     best: Tuned | None = None
     refused: NotApplicable | None = None
     for chosen in settings:

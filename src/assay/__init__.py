@@ -20,6 +20,16 @@ from assay.subject import Subject
 
 __version__ = "0.1.0"
 
+
+def __getattr__(name: str) -> object:
+    """``assay.broad`` is loaded when it is first used: it takes a second."""
+    if name == "broad":
+        import importlib
+
+        return importlib.import_module("assay.broad")
+    raise AttributeError(f"module 'assay' has no attribute {name!r}")
+
+
 __all__ = [
     "ALL",
     "AssayError",

@@ -98,7 +98,7 @@ def load_plan(path: str | Path) -> Plan:
             root["subjects"][i].fail(f"a second subject is called {label!r}: give it a name of its own")
     measures: dict[str, Measure] = {}
     for node in root["measures"].elements():
-        label, measure = _measure(node)
+        label, measure = load_measure(node)
         if label in measures:
             node.fail(f"a second measure is called {label!r}: give it a name of its own")
         measures[label] = measure
@@ -120,7 +120,8 @@ def _subject(node: Node) -> SubjectSource:
     return source
 
 
-def _measure(node: Node) -> tuple[str, Measure]:
+def load_measure(node: Node) -> tuple[str, Measure]:
+    """A measure as a plan writes it, with its label."""
     entries = dict(node.items())
     if "measure" not in entries:
         node.fail("lacks the key 'measure'")

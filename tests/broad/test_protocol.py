@@ -117,6 +117,39 @@ def test_b8_other_ratings_are_gone_and_a8_test_labels_too(reviews):
             view.y(task.partition.test[:1], 0)
 
 
+def test_the_learner_is_given_training_and_validation_features_only(reviews, tmp_path, monkeypatch):
+    """D9: neither labels nor test instances reach it."""
+    from assay.broad import condition
+    from assay.broad.features import FeatureStore
+    from assay.files import Folder
+
+    seen = {}
+
+    class Spy:
+        layers = ("one", "two", "three")
+
+        def fit(self, *given, **named):
+            seen["given"], seen["named"] = given, named
+            return self
+
+        def transform(self, X, layer=-1):
+            return X[:, :4].toarray()
+
+    task = make_tasks(None, reviews, SECRET, 3, 0.6, 90, ("Overall",))[0]
+    job = condition.make_job(run_specs(("s",))[-1], "text", {"s": team("s")}, evaluators()["text"])
+    monkeypatch.setattr(Module, "build", lambda self: Spy() if "Small" in self.name else build(self))
+    run = condition.RunCondition(task.for_systems(), job, Results(str(tmp_path)), FeatureStore(Folder(str(tmp_path))))
+    run.represent()
+    assert seen["named"] == {}
+    (given,) = seen["given"]
+    learn = np.concatenate([task.partition.training, task.partition.validation])
+    words = build(job.module).fit(task.dataset.inputs.take(learn))
+    assert (given != words.transform(task.dataset.inputs.take(learn))).nnz == 0
+
+
+build = Module.build
+
+
 # -- the whole ------------------------------------------------------------------------------------------------
 
 

@@ -1,1 +1,41 @@
 """The Broad Evaluation: a fair comparison of whole learning systems under six conditions."""
+
+from assay.broad.analysis import Analysis, RunResult, TaskTruth, analyze_results
+from assay.broad.condition import run_condition, train_and_optimize_classifier
+from assay.broad.conditions import CONDITIONS, CONTRASTS
+from assay.broad.conformance import check_system
+from assay.broad.data import Dataset, Inputs
+from assay.broad.metrics import average_precision_11pt, mean_average_precision, rmse
+from assay.broad.partition import Partition, commitment, create_stratified_folds, sample_stratified
+from assay.broad.plan import load_broad_plan
+from assay.broad.protocol import Protocol, run_conditions, run_protocol
+from assay.broad.systems import Evaluators, Module, Parts, Team
+
+__all__ = [
+    "CONDITIONS",
+    "CONTRASTS",
+    "Analysis",
+    "Dataset",
+    "Evaluators",
+    "Inputs",
+    "Module",
+    "Partition",
+    "Parts",
+    "Protocol",
+    "RunResult",
+    "TaskTruth",
+    "Team",
+    "analyze_results",
+    "average_precision_11pt",
+    "check_system",
+    "commitment",
+    "create_stratified_folds",
+    "load_broad_plan",
+    "mean_average_precision",
+    "rmse",
+    "run_condition",
+    "run_conditions",
+    "run_protocol",
+    "sample_stratified",
+    "train_and_optimize_classifier",
+]

@@ -44,7 +44,8 @@ class Job:
         learner: The team's; None below condition 5.
         trained_from: A learner trained elsewhere, with its declaration.
         layer: Which layer represents; the last by default, another for the contribution of each layer.
-        share: Share of the unlabelled data to learn from, for learning curves; 0 is random weights.
+        share: Share of the unlabelled data to learn from, for learning curves; 0 is random weights (what a system needs
+            besides them, such as scales and vocabularies, it learns from all data).
     """
 
     spec: RunSpec
@@ -113,6 +114,7 @@ class RunCondition:
     seconds: dict[str, float] = field(default_factory=dict)
     stages: dict[str, str] = field(default_factory=dict)
     layers: list[str] = field(default_factory=list)
+    learner: str = ""
     nonconforming: str = ""
 
     def __call__(self) -> RunRecord:
@@ -136,7 +138,7 @@ class RunCondition:
         """How it went."""
         return RunRecord(
             self.view.name, self.job.key, status, reason, self.view.partition.hash, self.stages, self.job.modules,
-            {k: round(v, 3) for k, v in self.seconds.items()}, self.layers, traceback,
+            {k: round(v, 3) for k, v in self.seconds.items()}, self.layers, self.learner, traceback,
         )  # fmt: skip
 
     # -- step 1 and 2 -----------------------------------------------------------------------------------
@@ -178,6 +180,7 @@ class RunCondition:
         self.layers = list(learner.layers)
         self.check_layers(learner, shallow)
         key = fingerprint(key, shallow, job.trained_from, job.share)
+        self.learner = job.trained_from or f"work/features/{key}.learner"
         kept = self.store.read(f"{key}{job.layer}")
         if kept is not None:
             return kept
@@ -189,7 +192,7 @@ class RunCondition:
             learner = kept_learner
         else:
             both = joined(features["training"], features["validation"])
-            if job.share < 1:
+            if 0 < job.share < 1:
                 every = np.random.default_rng(0).permutation(count(both))
                 both = rows(both, np.sort(every[: max(int(job.share * len(every)), 1)]))
             with self._timed("learner: fit"), self._undisturbed():
@@ -309,6 +312,14 @@ class RunCondition:
         fault = self.view.metric.fault(predicted)
         if fault:
             raise Violation("invalid", f"{where}: {fault}")
+
+
+def run_condition(view: View, job: Job, results: Results) -> RunRecord:
+    """One run in this process, fold by fold; what is written already is left as it is (the plan, Fig. 5).
+
+    A system that does what the protocol forbids raises `Violation`; `assay.broad.work` makes statuses of such errors.
+    """
+    return RunCondition(view, job, results, FeatureStore(results.folder))()
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,14 @@ from assay.broad.loaders import load_labelled_videos, load_reviews, load_skytrax
 from assay.broad.opentable import load_opentable
 from assay.broad.partition import verify_commitment
 from assay.broad.protocol import Protocol, run_protocol
+from assay.broad.qualitative import measure_systems
+from assay.broad.results import Results
 from assay.broad.systems import Evaluators, Module, Parts, Team, require_one_each
 from assay.broad.tasks import Task, make_tasks
 from assay.broad.twins import generated_clips, generated_reviews
 from assay.errors import nearest
+from assay.measures.base import Measure
+from assay.plan import load_measure
 from assay.settings import Node, build, convert, read_yaml
 
 VIDEO = {"generated": generated_clips, "hollywood2": load_hollywood2, "folder": load_labelled_videos}
@@ -41,6 +45,7 @@ class BroadPlan:
     evaluators: Mapping[Modality, Evaluators]
     video: Node | None
     text: Node | None
+    measures: Mapping[str, Measure]
     written: dict[str, Any]
 
     def load_video(self) -> tuple[Dataset, Dataset] | None:
@@ -75,17 +80,20 @@ class BroadPlan:
         return data.take(np.arange(min(count, len(data)))).inputs
 
     def execute(self, processes: int = 1, only: tuple[str, ...] = (), ray: bool | str = False) -> Analysis:
-        """Run what is missing, then analyse."""
-        return run_protocol(
+        """Run what is missing, then analyse; then ask the plan's measures of the systems' layers."""
+        analysis = run_protocol(
             self.load_video(), self.load_text(), self.teams, self.evaluators, self.folder, self.secret, self.protocol,
             processes, only, ray, self.written, self.label_files,
         )  # fmt: skip
+        if self.measures:
+            measure_systems(Results(self.folder), self.teams, self.measures)
+        return analysis
 
 
 def load_broad_plan(path: str | Path) -> BroadPlan:
     """Read and check a plan. Paths in it are relative to it."""
     root = read_yaml(Path(path))
-    known = ("folder", "secret", "commitment", "video", "text", "protocol", "evaluators", "teams")
+    known = ("folder", "secret", "commitment", "video", "text", "protocol", "evaluators", "teams", "measures")
     for key, node in root.items():
         if key not in known:
             node.fail(f"unknown key{nearest(key, known)}")
@@ -112,8 +120,9 @@ def load_broad_plan(path: str | Path) -> BroadPlan:
     for key, data in (("video", video), ("text", text)):
         if data is not None and key not in evaluators:
             data.fail(f"the evaluators have no modules for {key}")
+    measures = dict(load_measure(node) for node in root["measures"].elements()) if "measures" in root.value else {}
     written = {k: v for k, v in root.value.items() if k != "secret"}
-    return BroadPlan(folder, secret, protocol, teams, evaluators, video, text, written)
+    return BroadPlan(folder, secret, protocol, teams, evaluators, video, text, measures, written)
 
 
 def _secret(node: Node) -> str:

@@ -156,7 +156,9 @@ def run_conditions(
                 (truth, *forbidden), protocol.limit_s, threads,
             )
         )  # fmt: skip
-    records = list(work(orders, processes, ray))
+    # The other layers of a learner come last: they find it trained.
+    first, last = [o for o in orders if o.job.layer == -1], [o for o in orders if o.job.layer != -1]
+    records = [*work(first, processes, ray), *work(last, processes, ray)]
     if all(record.status in DONE for record in records) and not only:
         _forget(Path(results.folder.path("work")) / "features")
     place.unlink(missing_ok=True)

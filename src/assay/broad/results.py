@@ -60,6 +60,7 @@ class RunRecord:
         modules: What it was made of, with source hashes.
         seconds: By stage.
         layers: Of the learner.
+        learner: File of the learner as it was after learning.
     """
 
     task: str
@@ -71,6 +72,7 @@ class RunRecord:
     modules: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     layers: list[str] = field(default_factory=list)
+    learner: str = ""
     traceback: str = ""
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from assay.broad.conditions import CONTRASTS
 from assay.broad.results import DONE
 from assay.report import broad_text as text
 from assay.report.broad_figures import (
@@ -61,8 +62,7 @@ def write_broad_report(folder: str) -> str:
 
 def broad_document(e: Evaluation) -> Document:
     """The whole report."""
-    states = [e.status(t, run)[0] for t in e.tasks if (t.name, t.runs[0]) in e.records for run in t.runs]
-    without = sum(s not in DONE for s in states)
+    without = sum(e.outcome(task, run)[0] not in DONE for task, run in e.records)
     main = [t for t in e.tasks if t.whole]
     sections = [
         Section("Verdicts", (verdicts(e, main, MAIN_CLAIMS), Text(text.TWO_COMPONENTS), *status_blocks(e))),
@@ -87,7 +87,7 @@ def broad_document(e: Evaluation) -> Document:
         f"Broad Evaluation: {e.name}",
         f"{len(e.teams)} teams, {len(e.manifest['tasks'])} tasks, {e.edition}, written "
         f"{str(e.manifest.get('written', ''))[:16].replace('T', ' ')} UTC",
-        "complete" if not without else f"{without} of {len(states)} runs have no result",
+        "complete" if not without else f"{without} of {len(e.records)} runs have no result",
         tuple(sections),
         e.manifest,
     )
@@ -146,6 +146,10 @@ def status_blocks(e: Evaluation) -> list[Block]:
             if status != "done" and run in task.runs:
                 reasons.append(f"{task.title}, {e.describe(run)}: {status}{': ' + why if why else ''}.")
         made.append((task.title, tuple(cells)))
+    for task_name, run in e.records:  # learning curves and layers
+        status, why = e.outcome(task_name, run)
+        if "." in run and status != "done":
+            reasons.append(f"{task_name}, {run}: {status}{': ' + why if why else ''}.")
     blocks: list[Block] = [Strip("How every run went", runs, tuple(made))]
     return [*blocks, Items(tuple(reasons))] if reasons else blocks
 
@@ -169,7 +173,8 @@ def rating_blocks(e: Evaluation, task: TaskShown) -> list[Block]:
 def sizes(e: Evaluation, task: TaskShown) -> str:
     """How much everything rests on."""
     known = next((t for t in e.manifest["tasks"] if t["name"] == task.name), None)
-    what = f"{task.metric}, {task.better}; {len(task.labels)} {'classes' if task.modality == 'video' else 'ratings'}"
+    kinds = ("class", "classes") if task.modality == "video" else ("rating", "ratings")
+    what = f"{task.metric}, {task.better}; {len(task.labels)} {kinds[len(task.labels) > 1]}"
     if known is None:
         return f"{what}, each with a partition of its own; {e.protocol['k']} folds."
     left = f", {known['validation']:,} more to tune on" if known["validation"] else ""
@@ -199,7 +204,8 @@ def contrasts_table(e: Evaluation, task: TaskShown) -> Table | None:
         for column, name in (("margin", "δ"), ("mdd", "smallest detectable")):
             if column in row:
                 shown[name] = "–" if pd.isna(row[column]) else f"{row[column]:.3f}"
-        shown["question"] = row.get("reason") or row.get("question") or "–"
+        if table.get("reason", pd.Series(dtype=str)).any():
+            shown["why"] = row["reason"] or "–"
         made.append(shown)
     return Table(f"{task.title}: contrasts", pd.DataFrame(made), NOTES, e.csv("contrasts"))
 
@@ -372,8 +378,11 @@ def checklist_table(e: Evaluation) -> Table:
             row = {"team": team["name"], "item": f"{modality}: the same algorithms in at least three layers"}
             enough = "not known" if layers is None else "three or more" if len(layers) >= 3 else "non-conforming"
             made.append(row | {"status": enough, "detail": "–" if layers is None else ", ".join(layers)})
-            origin = f"pre-trained (declared): {parts['declaration']}" if parts.get("trained_from") else "trained here"
-            made.append({"team": team["name"], "item": f"{modality}: learner", "status": "declared", "detail": origin})
+            came = (
+                ("pre-trained (declared)", parts["declaration"]) if parts.get("trained_from") else ("trained here", "–")
+            )
+            row = {"team": team["name"], "item": f"{modality}: learner"}
+            made.append(row | {"status": came[0], "detail": came[1]})
     return Table("Submission checklist", pd.DataFrame(made))
 
 
@@ -423,14 +432,9 @@ def glossary_table() -> Table:
 def method_blocks() -> list[Block]:
     """Conditions, metrics, protocol and statistics."""
     flow = Flow("How a prediction is made (blue: the evaluators', orange: the team's)", text.FLOW_OF_CONDITIONS)
-    return [
-        Items(text.CLAIMS),
-        flow,
-        glossary_table(),
-        Text(text.PROTOCOL),
-        Items(text.METRICS),
-        Items(text.STATISTICS),
-    ]
+    asked = Facts((("", "Contrasts"), *((c.name, c.question) for c in CONTRASTS)))
+    said = (Text(text.PROTOCOL), Items(text.METRICS), Items(text.STATISTICS))
+    return [Items(text.CLAIMS), flow, glossary_table(), asked, *said]
 
 
 def published_table() -> Table:

@@ -81,7 +81,8 @@ PLAN_RULE = (
 TWO_COMPONENTS = (
     "Two-component interval (95 %): the mean difference over folds ± 1.96 · √(variance over folds + variance over "
     "resampled test sets, the same resample for both systems and all folds). In the same simulations it was wrong in "
-    "5 to 8 % of cases. Verdicts rest on this interval. Differences are signed so that positive is better."
+    "5 to 8 % of cases. Verdicts rest on it, with p values adjusted by Holm. Differences are signed so that positive "
+    "is better."
 )
 STATISTICS = (
     PLAN_RULE,

@@ -147,6 +147,10 @@ class Evaluation:
             known[row["task"], row["run"]] = (row["status"], row["reason"])  # the analysis looked at the predictions
         return known
 
+    def outcome(self, task: str, run: str) -> tuple[str, str]:
+        """How one run went, and why."""
+        return self._statuses.get((task, run), ("missing", "not run yet"))
+
     def status(self, task: TaskShown, run: str) -> tuple[str, str]:
         """How a run went, and why; of all ratings together, how the worst of them went."""
         if (task.name, run) in self._statuses:

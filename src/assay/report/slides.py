@@ -180,7 +180,7 @@ def _appendix(deck: Deck, e: Evaluation, whole: list[TaskShown]) -> None:
         if (table := class_table(e, task)) is not None:
             deck.add(f"Appendix: {table.caption}", [Table(table.caption, table.frame)], sizes(e, task))
         if (table := contrasts_table(e, task)) is not None:
-            shown = table.frame.drop(columns="question")  # which the notes of the forest plot have
+            shown = table.frame.drop(columns="why", errors="ignore")  # which the open issues have
             deck.add(f"Appendix: {table.caption}", [Table(table.caption, shown)], " ".join(text.STATISTICS))
     parts = [t for t in e.tasks if not t.whole]
     if len(parts) > 1:

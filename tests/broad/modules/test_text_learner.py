@@ -47,8 +47,10 @@ def test_it_learns_what_the_stack_learns_from_scaled_inputs():
     settings = Greedy(2, 20, 1e-3, seed=3)
     expected = StackedDenoisingAutoencoder(12, (8, 6, 4), seed=3).fit(unit, settings=settings).transform(unit)
     np.testing.assert_allclose(denoising_text(**SMALL, seed=3).fit(TERMS).transform(TERMS), expected, atol=1e-6)
-    centred = 2 * unit - 1
-    stack = StackedAutoencoder(12, (8, 6, 4), 1e-4, 1.0, -0.9, seed=3)
+    from_mean = DENSE - DENSE.mean(0)
+    greatest = np.abs(from_mean).max(0)
+    centred = (from_mean / np.where(greatest > 0, greatest, 1)).astype(np.float32)
+    stack = StackedAutoencoder(12, (8, 6, 4), 1e-5, 0.1, -0.5, seed=3)
     expected = stack.fit(centred, settings=settings).transform(centred)
     np.testing.assert_allclose(
         sparse_autoencoder_text(**SMALL, seed=3).fit(TERMS).transform(TERMS), expected, atol=1e-6
@@ -60,8 +62,10 @@ def test_inputs_are_scaled_by_training_and_cut_off():
     learner.fit(np.array([[-1.0, 0.0, 4.0], [1.0, 2.0, 4.0]]))
     new = np.array([[0.0, 9.0, 7.0], [-3.0, 1.0, 4.0]])
     np.testing.assert_allclose(learner._dense(new), [[0.5, 1, 0], [0, 0.5, 0]])
-    learner.span = "tanh"
-    np.testing.assert_allclose(learner._dense(new), [[0, 1, -1], [-1, 0, -1]])
+    learner.span = "centred"
+    np.testing.assert_allclose(learner._dense(new), [[0, 1, 0], [-1, 0, 0]])
+    rare = MatrixLearner(StackedAutoencoder(1, (2,)), span="centred", epochs=1).fit(np.array([[0.0]] * 9 + [[1.0]]))
+    np.testing.assert_allclose(rare._dense(np.array([[0.0], [1.0]])), [[-1 / 9], [1]], rtol=1e-6)
 
 
 def test_at_most_so_many_rows_are_learned_from_and_none_twice(monkeypatch):

@@ -17,7 +17,7 @@ from assay.errors import AssayError
 from assay.networks import LearnedStack, StackedAutoencoder, StackedDenoisingAutoencoder
 from assay.training import Greedy
 
-Span = Literal["unit", "tanh"]
+Span = Literal["unit", "centred"]
 ROWS = 2048  # rows that are dense at a time
 
 
@@ -35,13 +35,15 @@ def on_device(stack: LearnedStack, device: str) -> Iterator[None]:
 class MatrixLearner:
     """A stack as a learner from a matrix of features, n rows, dense or sparse.
 
-    Each column is scaled by its least and greatest value in training, u = (x − low)/(high − low), cut off at 0 and 1; a
-    column that is constant in training becomes 0. The matrix is never dense as a whole on the CPU: learning takes
+    Each column is scaled by its least and greatest value in training and cut off there; a column that is constant in
+    training becomes 0. The matrix is never dense as a whole on the CPU: learning takes
     ``samples`` rows, chosen by chance, and puts them together on ``device``; representing takes 2,048 rows at a time.
 
     Args:
         stack: What learns; its first layer has an ``encoder``.
-        span: ``"unit"`` for inputs u in [0, 1], ``"tanh"`` for 2u − 1 in [−1, 1].
+        span: ``"unit"`` for (x − low)/(high − low) in [0, 1]; ``"centred"`` for (x − mean)/s in [−1, 1], s the greatest
+            distance from the mean. (Rare words are nearly always absent: uncentred, in [−1, 1], they would add up to a
+            large constant that saturates tanh units.)
         samples: Rows to learn from at most; rows × columns × 4 bytes are on the device.
         epochs: Passes over them for each layer.
         batch_size: Rows per step.
@@ -65,13 +67,14 @@ class MatrixLearner:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        if self.span not in ("unit", "tanh"):
-            raise AssayError(f"span={self.span!r} is not 'unit' or 'tanh'")
+        if self.span not in ("unit", "centred"):
+            raise AssayError(f"span={self.span!r} is not 'unit' or 'centred'")
         if self.samples < 1:
             raise AssayError(f"samples={self.samples} must be positive")
         self.settings = Greedy(self.epochs, self.batch_size, self.learning_rate, self.seed)
         self.low_: Array | None = None
         self.high_: Array | None = None
+        self.mean_: Array | None = None
 
     @property
     def layers(self) -> list[str]:
@@ -120,6 +123,7 @@ class MatrixLearner:
         if sparse.issparse(matrix):
             low, high = low.toarray(), high.toarray()
         self.low_, self.high_ = np.asarray(low, np.float32).ravel(), np.asarray(high, np.float32).ravel()
+        self.mean_ = np.asarray(matrix.mean(axis=0), np.float32).ravel()
         return matrix
 
     def _checked(self, X: Features) -> Any:
@@ -136,19 +140,21 @@ class MatrixLearner:
 
     def _dense(self, rows: Any) -> Tensor:
         """Rows as the stack takes them: dense and scaled."""
-        assert self.low_ is not None and self.high_ is not None
+        assert self.low_ is not None and self.high_ is not None and self.mean_ is not None
         x = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, np.float32)
-        spread = self.high_ - self.low_
-        unit = np.clip((x - self.low_) / np.where(spread > 0, spread, 1), 0, spread > 0)
-        return torch.from_numpy((unit if self.span == "unit" else 2 * unit - 1).astype(np.float32))
+        from_ = self.low_ if self.span == "unit" else self.mean_
+        spread = np.maximum(self.high_ - from_, from_ - self.low_)
+        varies = self.high_ > self.low_
+        scaled = (np.clip(x, self.low_, self.high_) - from_) / np.where(varies, spread, 1)
+        return torch.from_numpy(np.where(varies, scaled, 0).astype(np.float32))
 
 
 def sparse_autoencoder_text(
     inputs: int = 5000,
     hidden: Sequence[int] = (1000, 1000, 1000),
-    weight_decay: float = 1e-4,
-    sparsity: float = 1.0,
-    target: float = -0.9,
+    weight_decay: float = 1e-5,
+    sparsity: float = 0.1,
+    target: float = -0.5,
     samples: int = 20_000,
     epochs: int = 30,
     batch_size: int = 256,
@@ -172,7 +178,7 @@ def sparse_autoencoder_text(
         device: ``"cpu"`` or ``"cuda"``.
     """
     stack = StackedAutoencoder(inputs, hidden, weight_decay, sparsity, target, seed)
-    return MatrixLearner(stack, "tanh", samples, epochs, batch_size, learning_rate, seed, device)
+    return MatrixLearner(stack, "centred", samples, epochs, batch_size, learning_rate, seed, device)
 
 
 def denoising_text(

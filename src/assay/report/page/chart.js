@@ -165,7 +165,7 @@
         const ends = down ? { x1: pv(v), x2: pv(v), y1: top, y2: h - bottom } : { x1: left, x2: w - right, y1: pv(v), y2: pv(v) };
         draw(svg, "line", { class: "grid", ...ends });
         const at = down ? { x: pv(v), y: h - bottom + 18, "text-anchor": "middle" } : { x: left - 8, y: pv(v) + 4, "text-anchor": "end" };
-        draw(svg, "text", at, v.toFixed(digits));
+        draw(svg, "text", at, (Math.abs(v) < step / 2 ? 0 : v).toFixed(digits));
       }
       chart.groups.forEach((name, i) => {
         const middle = (down ? top : left) + (i + 0.5) * band;

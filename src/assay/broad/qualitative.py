@@ -1,0 +1,62 @@
+"""Qualitative metrics: every measure there is, asked of the layers that the teams' deep learners have learned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from assay.broad.adapter import stack_of
+from assay.broad.results import DONE, Results
+from assay.broad.systems import Team
+from assay.broad.trained import load_learner
+from assay.errors import AssayError
+from assay.evaluate import evaluate
+from assay.measures.base import Measure
+from assay.store.run import Run
+from assay.subject import Subject
+
+
+class Still(nn.Module):
+    """A network that learned from moving blocks, shown pictures: each stands still for as many frames as it takes."""
+
+    def __init__(self, stack: nn.Module, frames: int) -> None:
+        super().__init__()
+        self.stack, self.frames = stack, frames
+
+    def forward(self, x: Tensor) -> Tensor:
+        """N×1×H×W pictures, as N×T×H×W."""
+        found: Tensor = self.stack(x.expand(-1, self.frames, -1, -1) if x.dim() == 4 else x)
+        return found
+
+
+def learned_subjects(results: Results, teams: tuple[Team, ...], task: str = "video") -> list[Subject]:
+    """The deep learners of condition 6 of a task that see pictures, as they were after learning."""
+    found = []
+    for team in teams:
+        record = results.read_run(task, f"6{team.letter}")
+        parts = team.parts.get("video")
+        if parts is None or record.status not in DONE or not record.learner:
+            continue
+        place = Path(results.folder.path(record.learner))
+        if not place.exists():
+            continue
+        learner: Any = load_learner(place, parts.learner.build())
+        stack = stack_of(learner)
+        if stack is None:
+            continue
+        sizes = getattr(learner, "sizes", ((1, 1, 1),))
+        module: nn.Module = stack if sizes[-1][0] == 1 else Still(stack, int(sizes[-1][0]))
+        found.append(Subject(module.cpu(), team.name, device=torch.device("cpu")))
+    return found
+
+
+def measure_systems(results: Results, teams: tuple[Team, ...], measures: Mapping[str, Measure]) -> Run:
+    """Ask all measures of all deep learners of the video task; a run of its own, in ``measures/``."""
+    subjects = learned_subjects(results, teams)
+    if not subjects:
+        raise AssayError(f"{results.folder.url} has no deep learner of video to ask: run condition 6 first")
+    return evaluate(subjects, measures, results.folder.path("measures"))

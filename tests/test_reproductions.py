@@ -91,3 +91,22 @@ def test_the_page_says_what_the_tables_say():
         assert (gains[better] > 0).all()
     assert (gains["orientation"] < 0).all()
     assert not apart[["frequency", "rotation_2d", "rotation_3d"]].any()
+
+
+def test_the_page_on_reviews_says_what_its_tables_say():
+    folder = ROOT / "broad-evaluation-2010"
+    page = " ".join((folder / "README.md").read_text().split())
+    done = 0
+    for data, name in (("we8there", "we8there"), ("skytrax", "Skytrax")):
+        grand = pd.read_csv(folder / data / "analysis" / "grand.csv").set_index(["task", "run"])["mean"]["text"]
+        contrasts = pd.read_csv(folder / data / "analysis" / "contrasts.csv")
+        both = contrasts[contrasts["task"] == "text"].set_index(["contrast", "team"])
+        done += (pd.read_csv(folder / data / "analysis" / "status.csv")["status"] == "done").sum()
+        for team in ("n", "s"):
+            runs = ["1", *(f"{i}{team}" for i in range(2, 7))]
+            assert f"| {name}, {team} | " + " | ".join(f"{grand[run]:.3f}" for run in runs) + " |" in page
+            assert f"{both.loc[('6 v 3', team), 'difference']:+.3f} ({team})".replace("-", "−") in page
+            deeper = both.loc[("6 v 5", team)]
+            assert deeper["high"] < 0  # depth hurts, and the interval is away from 0
+            assert 0.019 <= round(-deeper["difference"], 3) <= 0.141
+    assert f"all {done} runs are done" in page

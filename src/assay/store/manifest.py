@@ -8,6 +8,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,7 +27,7 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {name: v for name in PACKAGES if (v := _version(name))},
         "git": _git(),
-        "command": sys.argv,
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "hardware": {
             "platform": platform.platform(),
             "processor": _processor(),

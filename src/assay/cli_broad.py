@@ -67,7 +67,7 @@ def run(
     only: Annotated[
         list[str] | None, typer.Option(help="Only this run, anew, as video/6s; may be given again and again.")
     ] = None,
-    processes: Annotated[int, typer.Option(help="Runs at a time.")] = 1,
+    processes: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 1,
     ray: Annotated[bool, typer.Option("--ray", help="Put each run on a Ray cluster, found or started here.")] = False,
     ray_address: Annotated[str | None, typer.Option(help="Address of a Ray cluster.")] = None,
     as_json: AsJson = False,
@@ -134,7 +134,7 @@ def _finish(folder: str, as_json: bool) -> None:
 
     tables = Analysis.read(Folder(folder)).tables
     status, claims = tables["status"], tables["claims"]
-    bad = status[~status["status"].isin(DONE)]
+    bad = status[~status["status"].isin((*DONE, "not applicable"))]
     slides, page = write_slides(folder), write_broad_report(folder)
     if as_json:
         print_json(

@@ -110,6 +110,11 @@ def test_folds_are_numbered_from_one():
         found.get_fold(3)
 
 
+def test_the_order_of_training_instances_says_nothing_of_their_labels():
+    found = partition_stratified(np.random.default_rng(0).integers(1, 6, 300), 3, 0.6, 90, SECRET)
+    assert np.array_equal(found.training, np.sort(np.concatenate(found.folds)))
+
+
 def test_the_hash_tells_partitions_apart():
     scores = np.arange(100) % 5
     one, again = (partition_stratified(scores, 2, 0.5, 20, SECRET) for _ in range(2))

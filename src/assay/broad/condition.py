@@ -26,7 +26,7 @@ from assay.broad.tasks import View
 from assay.broad.trained import load_learner, save_learner
 from assay.broad.watch import watching
 from assay.errors import AssayError
-from assay.fingerprint import fingerprint
+from assay.fingerprint import file_fingerprint, fingerprint
 
 log = logging.getLogger(__name__)
 _AGAIN = 32  # test instances predicted a second time, in another order
@@ -71,7 +71,11 @@ class Job:
         if self.learner is not None:
             found["learner"] = self.learner.described
         if self.trained_from is not None:
-            found["trained_from"] = {"file": self.trained_from, "declaration": self.declaration}
+            found["trained_from"] = {
+                "file": Path(self.trained_from).name,
+                "content": file_fingerprint(Path(self.trained_from)),
+                "declaration": self.declaration,
+            }
         return found
 
 
@@ -103,6 +107,7 @@ class RunCondition:
         store: Where features are kept for the next run.
         forbidden: Files and folders in which labels are.
         notify: Called with the name of each fit before it begins.
+        anew: Whether folds that are done are done again.
     """
 
     view: View
@@ -111,6 +116,7 @@ class RunCondition:
     store: FeatureStore
     forbidden: tuple[str, ...] = ()
     notify: Notify = lambda _: None
+    anew: bool = False
     seconds: dict[str, float] = field(default_factory=dict)
     stages: dict[str, str] = field(default_factory=dict)
     layers: list[str] = field(default_factory=list)
@@ -123,15 +129,17 @@ class RunCondition:
         folds = range(1, len(view.partition.folds) + 1)
         content = fingerprint(view.hash, job.key, job.modules)
         done = {i: kept for i in folds if (kept := self.results.read_fold(view.name, job.key, i))}
-        missing = [i for i in folds if i not in done or done[i][1].hash != content]
+        missing = [i for i in folds if self.anew or i not in done or done[i][1].hash != content]
         before = self.results.read_run(view.name, job.key)
         if not missing and before.status in ("done", "non-conforming", "pre-trained"):
             return before
+        if before.status != "missing":  # until all folds are of one kind, there is no result
+            self.results.write_run(self.record("missing", "begun anew, and not finished"))
         features = self.represent()
         for i in missing:
             self.fold(i, features, content)
         status = "pre-trained" if job.trained_from else "non-conforming" if self.nonconforming else "done"
-        reason = job.declaration if job.trained_from else self.nonconforming
+        reason = "; ".join(part for part in (job.declaration if job.trained_from else "", self.nonconforming) if part)
         return self.record(status, reason)
 
     def record(self, status: str, reason: str = "", traceback: str = "") -> RunRecord:
@@ -174,12 +182,13 @@ class RunCondition:
         job = self.job
         assert job.learner is not None
         shallow = job.spec.condition.unsupervised == "SUL"
-        learner = job.learner.build()
-        if shallow:
-            learner = learner.shallow()
-        self.layers = list(learner.layers)
+        with self._undisturbed():
+            learner = job.learner.build()
+            if shallow:
+                learner = learner.shallow()
+            self.layers = list(learner.layers)
         self.check_layers(learner, shallow)
-        key = fingerprint(key, shallow, job.trained_from, job.share)
+        key = fingerprint(key, shallow, job.modules.get("trained_from"), job.share)
         self.learner = job.trained_from or f"work/features/{key}.learner"
         kept = self.store.read(f"{key}{job.layer}")
         if kept is not None:
@@ -372,9 +381,9 @@ def video_without_positives(y: Array) -> bool:
 
 
 def untrained(learner: Any, X: Features) -> None:
-    """A learner with random weights: its own ``untrained`` if it has one (vocabularies need data), else one step."""
+    """A learner with random weights; what it needs besides (vocabularies, scales) it takes from the data."""
     if not hasattr(learner, "untrained"):
-        raise AssayError(f"{type(learner).__name__} has no untrained(X): the first point of a learning curve needs it")
+        raise NotApplicable(f"{type(learner).__name__} has no untrained(X), which the first point of the curve needs")
     learner.untrained(X)
 
 

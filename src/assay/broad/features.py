@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import zipfile
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,10 @@ class FeatureStore:
         """What is kept under a key; None if it is not all there."""
         if not self.folder.exists(f"features/{key}/whole.json"):
             return None
-        return {part: unpacked(self.folder.read(f"features/{key}/{part}")) for part in PARTS}
+        try:
+            return {part: unpacked(self.folder.read(f"features/{key}/{part}")) for part in PARTS}
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile):  # damaged, or being made room for
+            return None
 
     def write(self, key: str, features: dict[str, Features]) -> None:
         """Keep them; the last file says that all are there."""

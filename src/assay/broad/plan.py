@@ -64,8 +64,11 @@ class BroadPlan:
         for node in (self.video, self.text):
             if node is not None and "generated" not in node.value:
                 kind, settings = next(iter(node.items()))
-                place = _path(settings if isinstance(settings.value, str) else settings["path"])
-                found.append(str(place / beside[kind] if kind in beside else place))
+                named = "folder" if kind in beside else "path"
+                places = [settings if isinstance(settings.value, str) else settings[named]]
+                if isinstance(settings.value, dict) and isinstance(settings.value.get("test"), str):
+                    places.append(settings["test"])
+                found += [str(_path(place) / beside[kind] if kind in beside else _path(place)) for place in places]
         return found
 
     def tasks(self) -> list[Task]:
@@ -85,7 +88,7 @@ class BroadPlan:
             self.load_video(), self.load_text(), self.teams, self.evaluators, self.folder, self.secret, self.protocol,
             processes, only, ray, self.written, self.label_files,
         )  # fmt: skip
-        if self.measures:
+        if self.measures and self.protocol.phase == "end":
             measure_systems(Results(self.folder), self.teams, self.measures)
         return analysis
 

@@ -147,21 +147,20 @@ def run_conditions(
         name = f"{task.name}/{job.key}"
         if only and name not in only:
             continue
-        if only:
-            for i in range(1, protocol.k + 1):
-                results.remove_fold(task.name, job.key, i)
         orders.append(
             Order(
                 task.name, str(place), job, results.folder.url, results.folder.path("work"),
-                (truth, *forbidden), protocol.limit_s, threads,
+                (truth, str(place), *forbidden), protocol.limit_s, threads, bool(only),
             )
         )  # fmt: skip
     # The other layers of a learner come last: they find it trained.
     first, last = [o for o in orders if o.job.layer == -1], [o for o in orders if o.job.layer != -1]
-    records = [*work(first, processes, ray), *work(last, processes, ray)]
-    if all(record.status in DONE for record in records) and not only:
+    try:
+        records = [*work(first, processes, ray), *work(last, processes, ray)]
+    finally:
+        place.unlink(missing_ok=True)
+    if all(record.status in (*DONE, "not applicable") for record in records) and not only:
         _forget(Path(results.folder.path("work")) / "features")
-    place.unlink(missing_ok=True)
     return records
 
 
@@ -170,7 +169,7 @@ def _forget(features: Path) -> None:
     if features.exists():
         for key in features.iterdir():
             if key.is_dir():
-                for file in key.iterdir():
+                for file in sorted(key.iterdir(), reverse=True):  # whole.json first
                     file.unlink()
                 key.rmdir()
 
@@ -249,7 +248,8 @@ def compare_folders(a: str, b: str, tolerance: float = 1e-4) -> pd.DataFrame:
             claims = Analysis.read(results.folder).tables["claims"]
             for one in found:
                 mine = claims[(claims["task"] == one.task) & (claims["team"] == (one.team or ""))]
-                verdicts[one.task, one.run] = mine["verdict"].tolist()
+                if len(mine):
+                    verdicts[one.task, one.run] = mine["verdict"].tolist()
         sites.append(Site(found, partitions, stages, verdicts))
     return compare_sites(sites[0], sites[1], truths, tolerance)
 

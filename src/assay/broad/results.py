@@ -140,6 +140,8 @@ class Results:
         found = [self.read_fold(task, run, i) for i in range(1, folds + 1)]
         if any(f is None for f in found):
             return None
+        if len({f[1].hash for f in found if f is not None}) > 1:  # some are of an earlier plan
+            return None
         return np.stack([f[0]["predictions"] for f in found if f is not None])
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:

@@ -36,6 +36,7 @@ class Order:
         forbidden: Where labels are.
         limit_s: Seconds that one fit may take; None for no limit.
         threads: Of this process.
+        anew: Whether folds that are done are done again, each written over when its successor is there.
     """
 
     task: str
@@ -46,6 +47,7 @@ class Order:
     forbidden: tuple[str, ...]
     limit_s: float | None = None
     threads: int = 1
+    anew: bool = False
 
 
 def do(order: Order, connection: Connection | None = None) -> RunRecord:
@@ -58,7 +60,8 @@ def do(order: Order, connection: Connection | None = None) -> RunRecord:
             connection.send(what)
 
     view: View = pickle.loads(Path(order.view).read_bytes())
-    run = RunCondition(view, order.job, results, FeatureStore(Folder(order.features)), order.forbidden, notify)
+    store = FeatureStore(Folder(order.features))
+    run = RunCondition(view, order.job, results, store, order.forbidden, notify, order.anew)
     try:
         record = run()
     except Violation as error:
@@ -103,6 +106,7 @@ class _Running:
         """How it went, once it is over."""
         results = Results(self.order.results)
         key = (self.order.task, self.order.job.key)
+        alive = self.process.is_alive()  # before listening: what it said at last is still heard
         try:
             while self.connection.poll():
                 what = self.connection.recv()
@@ -110,9 +114,9 @@ class _Running:
                     self.process.join()
                     return results.read_run(*key)
                 self.what, self.since = what, time.monotonic()
-        except EOFError:
+        except (EOFError, OSError):
             pass
-        if not self.process.is_alive():
+        if not alive:
             self.process.join()
             code = self.process.exitcode
             died = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
@@ -136,6 +140,8 @@ class _Running:
 
 def work(orders: Sequence[Order], processes: int = 1, ray: bool | str = False) -> Iterator[RunRecord]:
     """Do all of them, some at a time, and say how each went as it ends."""
+    if processes < 1:
+        raise AssayError(f"processes={processes} must be at least 1")
     if ray:
         yield from _on_ray(orders, ray)
         return

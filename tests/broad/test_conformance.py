@@ -97,6 +97,12 @@ class Deep(RandomProjections):
         return type(self)(self.units[:1])
 
 
+class Hides(Deep):
+    @property
+    def untrained(self):
+        raise AttributeError("nobody may see the start")
+
+
 class Mixed(Deep):
     @property
     def algorithm(self):
@@ -393,7 +399,7 @@ LEARNERS = {
     "IgnoresLayer": ("J2", "fail", "transform without a layer does not give the last one"),
     "Chooses": ("J3", "fail", "has a parameter 'backbone'"),
     "TakesAll": ("J3", "fail", "takes any parameters (*more)"),
-    "Deep": ("J5", "not checked", "it shows no weights by layer"),
+    "Hides": ("J5", "not checked", "it shows no weights by layer"),
     "Asleep": ("J5", "non-conforming", "no weight changes while it learns in projection.1, projection.2"),
     "half_asleep": ("J5", "non-conforming", "no weight changes while it learns in stack.1"),
     "LearnsWhenShown": ("D8", "fail", "the learner changes when it is shown instances"),

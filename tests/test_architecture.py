@@ -23,9 +23,10 @@ ROOMS = [
     {"store"},
     {"evaluate", "compare"},
     {"plan", "demo"},
+    {"studies"},
     {"broad"},
     {"report"},
-    {"cli", "cli_broad", "__init__"},
+    {"cli", "cli_broad", "cli_corpus", "__init__"},
 ]
 LEVEL = {room: i for i, rooms in enumerate(ROOMS) for room in rooms}
 
@@ -78,7 +79,7 @@ def test_importing_assay_needs_no_optional_package():
     import subprocess
     import sys
 
-    optional = ["ray", "onnx", "onnxruntime", "timm", "transformers", "skimage", "triton", "torchvision", "pptx"]
+    optional = ["ray", "onnx", "onnxruntime", "timm", "transformers", "skimage", "triton", "torchvision", "pptx", "h5py"]
     code = f"import sys; import assay, assay.cli; print([m for m in {optional} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -1,21 +1,26 @@
 """assay shows stimuli to networks, records what every layer does, and turns that into evidence."""
 
-from assay import networks, stimuli, training
+from assay import networks, stimuli, studies, training
 from assay.errors import AssayError
 from assay.evaluate import Resources, evaluate
 from assay.layers import ALL, choose_layers
 from assay.measures import (
     Invariance,
     Measure,
+    PerturbationResponse,
     Straightness,
     curvature,
     firing_thresholds,
+    gi_score,
     invariance_scores,
+    pal_score,
+    perturbation_cumulative_density,
     top_proportion_mean,
     turning_angles,
 )
 from assay.plan import Plan, load_plan
 from assay.store import Run
+from assay.studies import conditional_mutual_information
 from assay.subject import Subject
 
 __version__ = "0.1.0"
@@ -35,19 +40,25 @@ __all__ = [
     "AssayError",
     "Invariance",
     "Measure",
+    "PerturbationResponse",
     "Plan",
     "Resources",
     "Run",
     "Straightness",
     "Subject",
     "choose_layers",
+    "conditional_mutual_information",
     "curvature",
     "evaluate",
     "firing_thresholds",
+    "gi_score",
     "invariance_scores",
     "load_plan",
     "networks",
+    "pal_score",
+    "perturbation_cumulative_density",
     "stimuli",
+    "studies",
     "top_proportion_mean",
     "training",
     "turning_angles",

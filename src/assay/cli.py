@@ -1,4 +1,4 @@
-"""The command line: ``assay run | check | report | compare | list | demo | broad``."""
+"""The command line: ``assay run | check | report | compare | list | demo | broad | corpus``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 from rich.logging import RichHandler
 
 from assay.cli_broad import broad
+from assay.cli_corpus import corpus
 from assay.errors import AssayError, first_line
 from assay.terminal import (
     BAD_INPUT,
@@ -31,6 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(broad, name="broad")
+app.add_typer(corpus, name="corpus")
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,13 +18,19 @@ from assay.stimuli import (
     Gratings,
     Images,
     InvarianceTest,
+    Labelled,
+    Mixup,
     NaturalVideo,
+    Noise,
     ParametricTest,
+    Perturbation,
     Sequences,
+    Transformed,
     camera_sequences,
     camera_video,
     load_coil20,
     load_images,
+    load_labelled,
     load_sequences,
     turning_objects,
 )
@@ -120,8 +127,8 @@ def _subject(node: Node) -> SubjectSource:
     return source
 
 
-def load_measure(node: Node) -> tuple[str, Measure]:
-    """A measure as a plan writes it, with its label."""
+def load_measure(node: Node, data: Labelled | None = None) -> tuple[str, Measure]:
+    """A measure as a plan writes it, with its label; ``data`` is what it is asked on where the plan does not say."""
     entries = dict(node.items())
     if "measure" not in entries:
         node.fail("lacks the key 'measure'")
@@ -134,7 +141,9 @@ def load_measure(node: Node) -> tuple[str, Measure]:
         entries["measure"].fail(f"{name!r} is not a measure, that is a subclass of assay.Measure")
     label = convert(entries["name"], str, {}) if "name" in entries else kind.name or kind.__name__
     settings = {k: v for k, v in node.value.items() if k not in ("measure", "name")}
-    measure = build(kind, replace(node, value=settings), STIMULI)
+    asked_on_data = "data" in inspect.signature(kind).parameters and "data" not in settings
+    given = {"data": data} if data is not None and asked_on_data else {}
+    measure = build(kind, replace(node, value=settings), STIMULI, **given)
     return label, measure
 
 
@@ -181,6 +190,29 @@ def _images(node: Node) -> Images:
     return build(load_images, rest, path=convert(entries["path"], Path, {}))
 
 
+def _labelled(node: Node) -> Labelled:
+    entries = dict(node.items())
+    if "path" not in entries:
+        node.fail("lacks the key 'path' (a folder of IDX files, or an .npz file)")
+    rest = replace(node, value={k: v for k, v in node.value.items() if k != "path"})
+    return build(load_labelled, rest, path=convert(entries["path"], Path, {}))
+
+
+def _perturbation(node: Node) -> Perturbation:
+    """A mapping with the name under its kind: ``mixup: inter``, ``noise: {}`` or ``function: rotation``."""
+    kinds: dict[str, Callable[..., Perturbation]] = {"mixup": Mixup, "noise": Noise, "function": Transformed}
+    names = {"mixup": "kind", "function": "function"}
+    entries = dict(node.items())
+    found = [key for key in entries if key in kinds]
+    if len(found) != 1:
+        node.fail(f"needs exactly one of {', '.join(map(repr, kinds))}")
+    (kind,) = found
+    settings = {k: v for k, v in node.value.items() if k != kind}
+    if kind in names:
+        settings[names[kind]] = node.value[kind]
+    return build(kinds[kind], replace(node, value=settings))
+
+
 def _one_of(node: Node, kinds: Mapping[str, Callable[[Node], Any]], more: str = "") -> Any:
     """What the one entry of a mapping, named for its kind, says."""
     known = [*([more] if more else []), *(f"'{kind}'" for kind in kinds)]
@@ -206,6 +238,8 @@ TESTS: dict[str, Callable[[Node], Any]] = {
 STIMULI: dict[Any, Callable[[Node], Any]] = {
     Sequences: load_sequences_node,
     Images: _images,
+    Labelled: _labelled,
+    Perturbation: _perturbation,
     Family: lambda node: build(Family, node),
     InvarianceTest: lambda node: _one_of(node, TESTS),
 }

@@ -82,7 +82,8 @@ class Split:
         sized = (key, _length(ready))
         cut = self._cuts.get(sized)
         if cut is None:  # each batch size is checked once: code may branch on it
-            cut = self._cuts[sized] = self._make(ready, key)
+            known, name = self.subject._graphs, (repr(self.layer), sized)  # 1 is a place in order, 1.0 a depth
+            cut = self._cuts[sized] = known[name] = known.get(name) or self._make(ready, key)
         output, values = cut.prefix(ready)
         return Cut(output, Carried(cut, values))
 

@@ -45,6 +45,10 @@ class Measure(ABC):
         """The table to read first: uncertainty beside the value (``low``, ``high``, ``n``)."""
         return table
 
+    def predictors(self, table: pd.DataFrame) -> dict[str, float]:
+        """The few numbers a study of many networks takes from the table; by default the mean of its value."""
+        return {self.name or type(self).__name__: float(table[self.value].mean())}
+
     @property
     def code_version(self) -> str:
         """Hash of assay's source and of the files that define this measure, from its class up to `Measure`."""

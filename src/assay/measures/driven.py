@@ -77,7 +77,7 @@ class Driven:
         reached[~tied] = -1
         if tied.any():
             columns = tied.nonzero()[:, 0]
-            reached[columns] += (values[:, columns] == largest[columns]).sum(0, dtype=torch.int32)
+            reached[columns] += (values.index_select(1, columns) == largest[columns]).sum(0, dtype=torch.int32)
         self.reached[sign] = reached
 
     @cached_property

@@ -122,6 +122,15 @@ class Invariance(Measure):
                 frames.append(pd.DataFrame(labels | {"unit": np.arange(len(scores))}).join(scores))
         return pd.concat(frames, ignore_index=True)
 
+    def predictors(self, table: pd.DataFrame) -> dict[str, float]:
+        """For every transformation the score of the last layer and the mean over layers."""
+        found = {}
+        for name, rows in table.groupby("transformation", sort=False):
+            scores = rows.sort_values("order")["score"].dropna()
+            found[f"{name} invariance of the last layer"] = float(scores.iloc[-1]) if len(scores) else float("nan")
+            found[f"{name} invariance, mean of layers"] = float(scores.mean())
+        return found
+
     # -- showing --------------------------------------------------------------------------------------
 
     def _scored(self, subject: Subject) -> Iterator[tuple[dict[str, Any], pd.DataFrame | None, Near | None]]:
@@ -315,7 +324,7 @@ class _Stream:
 
             def visit(layer: str, output: Tensor, now: Any = now, held: Any = held) -> None:
                 columns = torch.from_numpy(now[layer]).to(output.device)
-                picked = self._responses(output)[:, columns]
+                picked = self._responses(output).index_select(1, columns)
                 held[layer].append((picked if picked.dtype == torch.float64 else picked.float()).cpu().numpy())
 
             for batch in self._batches():
@@ -386,7 +395,8 @@ class _Lookup:
         if low == high:
             return
         # Magnitudes first: along a row of responses the memory is read in order.
-        values = responses.reshape(-1).take(self.column[low:high] - first * self.row + self.step)
+        places = self.column[low:high] - first * self.row + self.step
+        values = responses.reshape(-1).index_select(0, places.reshape(-1)).view_as(places)  # twice as fast as take
         limit = self.limit[low:high]
         torch.sum(values > limit if self.sign > 0 else values < limit, 0, out=self.fired[low:high])
 

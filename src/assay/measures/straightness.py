@@ -189,6 +189,13 @@ class Straightness(Measure):
             )
         return pd.DataFrame(rows)
 
+    def predictors(self, table: pd.DataFrame) -> dict[str, float]:
+        """Change of curvature from the pixels, over sequences: at the last layer, and where it is lowest."""
+        inside = table[(table["layer"] != PIXELS) & (table["status"] == "ok")]
+        change = inside.groupby("order")["change_deg"].mean()
+        last, lowest = (change.iloc[-1], change.min()) if len(change) else (float("nan"),) * 2
+        return {"straightness of the last layer": float(last), "straightness of the best layer": float(lowest)}
+
 
 def _require_three(name: str, frames: int) -> None:
     if frames < 3:

@@ -93,13 +93,14 @@ class TopResponses:
         crowded = self._filled + more > self._values.shape[1]
         if crowded.any():
             columns = crowded.nonzero()[:, 0]
-            self._merge(responses[:, columns], columns)
+            self._merge(responses.index_select(1, columns), columns)
             above[columns] = False
             more[columns] = 0
         found = torch.from_numpy(np.flatnonzero(above.numpy()))  # faster than torch's on a CPU
         unit, row = found // len(responses), found % len(responses)
-        place = (self._filled - (more.cumsum(0) - more))[unit] + torch.arange(len(unit))
+        place = (self._filled - (more.cumsum(0) - more)).index_select(0, unit) + torch.arange(len(unit))
         at = unit * self._values.shape[1] + place
-        self._values.view(-1)[at] = responses[row, unit]
-        self._stimuli.view(-1)[at] = (row + self.shown).int()
+        above_floor = responses.reshape(-1).index_select(0, row * responses.shape[1] + unit)
+        self._values.view(-1).index_copy_(0, at, above_floor)
+        self._stimuli.view(-1).index_copy_(0, at, (row + self.shown).int())
         self._filled += more

@@ -7,6 +7,8 @@ from typing import Literal
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from assay.networks.blocks import require_sizes
+
 Shortcut = Literal["projection", "padding"]
 
 
@@ -64,6 +66,7 @@ class ResNet(nn.Module):
         channels: Of the pictures.
         shortcut: Where the width changes: ``"projection"`` (1×1 convolution, option B) or ``"padding"`` (option A).
         head: Name of the last layer.
+        dropout: Share of units left out before the last layer; 0 for no such layer.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class ResNet(nn.Module):
         channels: int = 3,
         shortcut: Shortcut = "projection",
         head: str = "fc",
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         large = stem == "imagenet"
@@ -95,6 +99,7 @@ class ResNet(nn.Module):
                 inputs = width << i
             self.add_module(name, nn.Sequential(*stage))
         self.avgpool = nn.AdaptiveAvgPool2d(1)
+        self.dropout = nn.Dropout(dropout) if dropout else None
         self.head = head
         self.add_module(head, nn.Linear(inputs, classes))
 
@@ -103,7 +108,10 @@ class ResNet(nn.Module):
         x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         for name in self.stages:
             x = self.get_submodule(name)(x)
-        logits: Tensor = self.get_submodule(self.head)(self.avgpool(x).flatten(1))
+        x = self.avgpool(x).flatten(1)
+        if self.dropout is not None:
+            x = self.dropout(x)
+        logits: Tensor = self.get_submodule(self.head)(x)
         return logits
 
 
@@ -115,6 +123,17 @@ def resnet18(classes: int = 1000) -> ResNet:
 def small_resnet(classes: int = 10, width: int = 16) -> ResNet:
     """A three-stage ResNet for small pictures (ResNet-8 by count of layers)."""
     return ResNet((1, 1, 1), width, classes, stem="cifar")
+
+
+def resnet(depth: int = 1, width: int = 16, dropout: float = 0.0, classes: int = 10, channels: int = 3) -> ResNet:
+    """A ResNet for small pictures: three stages of ``depth`` blocks, the first of ``width`` channels.
+
+    Example:
+        >>> sum(isinstance(m, BasicBlock) for m in resnet(depth=3, channels=1).modules())   # ResNet-20
+        9
+    """
+    require_sizes(dropout, depth=depth, width=width, classes=classes, channels=channels)
+    return ResNet((depth,) * 3, width, classes, stem="cifar", channels=channels, dropout=dropout)
 
 
 def resnet20(classes: int = 10) -> ResNet:

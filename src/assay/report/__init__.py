@@ -1,6 +1,7 @@
 """Reports: a run read into one neutral document, and the document written as a page."""
 
 from assay.report import invariance as _invariance
+from assay.report import perturbation as _perturbation
 from assay.report import straightness as _straightness
 from assay.report.content import document
 from assay.report.html import html
@@ -8,7 +9,7 @@ from assay.store.run import Run
 
 __all__ = ["document", "html", "write_report"]
 
-_ = (_invariance, _straightness)  # imported for the ways of showing that they register
+_ = (_invariance, _perturbation, _straightness)  # imported for the ways of showing that they register
 
 
 def write_report(run: Run) -> str:

@@ -4,8 +4,10 @@ from assay.stimuli.camera import CameraClip, camera_sequences, camera_video
 from assay.stimuli.families import Family, ParametricTest
 from assay.stimuli.gratings import Gratings
 from assay.stimuli.images import Images, load_images
+from assay.stimuli.labelled import Labelled, load_labelled
 from assay.stimuli.natural_video import NaturalVideo
 from assay.stimuli.patches import natural_patches
+from assay.stimuli.perturbations import Mixup, Noise, Perturbation, Transformed
 from assay.stimuli.pictures import photographs
 from assay.stimuli.sequences import (
     ArrayClip,
@@ -35,13 +37,18 @@ __all__ = [
     "Grey",
     "Images",
     "InvarianceTest",
+    "Labelled",
+    "Mixup",
     "NaturalVideo",
+    "Noise",
     "Normalize",
     "OpenTest",
     "ParametricTest",
+    "Perturbation",
     "PixelFade",
     "Resize",
     "Sequences",
+    "Transformed",
     "TurningObject",
     "Video",
     "camera_sequences",
@@ -49,6 +56,7 @@ __all__ = [
     "fill_range",
     "load_coil20",
     "load_images",
+    "load_labelled",
     "load_sequences",
     "natural_patches",
     "photographs",

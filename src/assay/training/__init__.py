@@ -1,5 +1,8 @@
-"""How networks learn: greedily layer by layer, one or many at once."""
+"""How networks learn: greedily layer by layer or from labels, one or many at once."""
 
 from assay.training.layerwise import Greedy, greedy, population
+from assay.training.recipe import Recipe
+from assay.training.supervised import train, train_many
+from assay.training.trained import Epoch, Trained
 
-__all__ = ["Greedy", "greedy", "population"]
+__all__ = ["Epoch", "Greedy", "Recipe", "Trained", "greedy", "population", "train", "train_many"]

@@ -1,0 +1,181 @@
+"""Showing a network its data perturbed in many ways, sharing whatever the ways have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from assay.measures.weighted import first_affine
+from assay.progress import report
+from assay.split import Split
+from assay.stimuli.labelled import Labelled
+from assay.stimuli.perturbations import Perturbation
+from assay.subject import Subject
+
+Array = np.ndarray[Any, Any]
+Points = Mapping[Perturbation, tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Per magnitude (and at last for random ones) and input: whether it was classified rightly."""
+
+    right: Array
+    finite: Array
+    left_out: int
+
+
+def show_perturbed(
+    subject: Subject, data: Labelled, points: Points, layers: Mapping[Any, str | None], size: int, seed: int
+) -> dict[tuple[Perturbation, Any], Curve]:
+    """Show all data at all magnitudes of all perturbations of all layers.
+
+    Args:
+        subject: Who sees them.
+        data: What is shown, in batches as of `batches`.
+        points: The magnitudes of each perturbation; each is also shown once at random ones.
+        layers: Which layers' outputs are perturbed, each under a key; None is the input.
+        size: Of a batch.
+        seed: Of batches, partners, noise and random magnitudes.
+    """
+    rng = np.random.default_rng(seed)
+    cuts = _Cuts(subject)
+    pairs = [(some, key) for key in layers for some in points]
+    right: dict[Any, list[Tensor]] = {pair: [] for pair in pairs}
+    allowed: dict[Any, list[Array]] = {pair: [] for pair in pairs}
+    done = 0
+    with subject.showing():
+        for rows in batches(data.labels, size, rng):
+            batch = _Batch(cuts, data, rows, points, rng)
+            for key, name in layers.items():
+                for some, told in batch.told(name):
+                    right[some, key].append(told)
+                    allowed[some, key].append(batch.drawn[some][1])
+            done += len(rows)
+            report(f"{subject.name}: perturbed", done, len(data))
+    return {pair: _curve(right[pair], np.concatenate(allowed[pair])) for pair in pairs}
+
+
+class _Cuts:
+    """The network cut at layers, each cut made once."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject, self.first = subject, first_affine(subject)
+        self.commutes: bool | None = None
+        self._splits: dict[str, Split] = {}
+
+    def split(self, layer: str) -> Split:
+        """After a layer."""
+        if layer not in self._splits:
+            self._splits[layer] = self.subject.split(layer)
+        return self._splits[layer]
+
+
+class _Batch:
+    """One batch, and what is random about it."""
+
+    def __init__(self, cuts: _Cuts, data: Labelled, rows: Array, points: Points, rng: np.random.Generator) -> None:
+        self.cuts, self.subject, self.points = cuts, cuts.subject, points
+        self.x = data.shown(rows, self.subject.device)
+        self.labels = torch.from_numpy(data.labels[rows]).to(self.subject.device)
+        self.drawn: dict[Perturbation, tuple[Any, Array]] = {}
+        self.random: dict[Perturbation, Tensor] = {}
+        for some in points:
+            self.drawn[some] = some.draw(data.labels[rows], rng)
+            self.random[some] = torch.from_numpy(rng.uniform(some.low, some.high, len(rows))).to(self.x)
+        self.plain: Tensor | None = None
+
+    def told(self, layer: str | None) -> Iterator[tuple[Perturbation, Tensor]]:
+        """For every perturbation of a layer: per magnitude and input 1 if right, 0 if wrong, −1 if not finite."""
+        cut = None if layer is None else self._cut(layer)
+        for some in self.points:
+            if cut is None and some.affine and (mixed := self._cut_if_affine(some)) is not None:
+                yield some, self._curve(some, *mixed)
+            else:
+                yield some, self._curve(some, *(cut or (self.x, self.subject)))
+
+    def _cut(self, layer: str) -> tuple[Tensor, Callable[[Tensor], Any]]:
+        split = self.cuts.split(layer)
+        output, carried = split.prefix(self.x)
+        return output, lambda changed: split.rest(changed, carried)
+
+    @cached_property
+    def _cut_at_first(self) -> tuple[Tensor, Callable[[Tensor], Any]]:
+        assert self.cuts.first is not None
+        return self._cut(self.cuts.first)
+
+    def _cut_if_affine(self, some: Perturbation) -> tuple[Tensor, Callable[[Tensor], Any]] | None:
+        """The network cut after its first affine layer, if mixing there is mixing the input: seen on the first batch.
+
+        It is not where something else came before that layer, or goes around it.
+        """
+        if self.cuts.first is None or self.cuts.commutes is False:
+            return None
+        output, rest = self._cut_at_first
+        if self.cuts.commutes is None:
+            alpha = torch.full((len(self.x),), 0.37).to(self.x)
+            ours = rest(some.on(output, self.drawn[some][0])(alpha))
+            theirs = self.subject(some.on(self.x, self.drawn[some][0])(alpha))
+            scale = theirs.abs().nan_to_num().amax().clamp_min(1.0)
+            same = ((ours - theirs).abs().nan_to_num() <= 1e-3 * scale).all()  # rounding of float32, with room
+            self.cuts.commutes = bool(same) and self.cuts.split(self.cuts.first).captured
+        return (output, rest) if self.cuts.commutes else None
+
+    def _curve(self, some: Perturbation, output: Tensor, rest: Callable[[Tensor], Any]) -> Tensor:
+        change = some.on(output, self.drawn[some][0])
+        found = []
+        for alpha in self.points[some]:
+            if alpha == some.identity:
+                if self.plain is None:
+                    self.plain = self._right(rest(output))
+                found.append(self.plain)
+            else:
+                found.append(self._right(rest(change(self.x.new_full((len(self.x),), alpha)))))
+        found.append(self._right(rest(change(self.random[some]))))
+        return torch.stack(found)
+
+    def _right(self, outputs: Tensor) -> Tensor:
+        right = (outputs.argmax(1) == self.labels).to(torch.int8)
+        return torch.where(outputs.isfinite().all(1), right, -1)
+
+
+def batches(labels: Array, size: int, rng: np.random.Generator) -> Iterator[Array]:
+    """All inputs in random batches, in which none is alone in its class that need not be.
+
+    The inputs of a class are paired at random, pairs are shuffled, and batches are cut from them; what is odd comes
+    last. A last batch of less than half the size joins the one before.
+
+    Example:
+        >>> rows = list(batches(np.array([0, 0, 1, 1, 1, 2]), 2, np.random.default_rng(0)))
+        >>> [sorted(r.tolist()) for r in rows]
+        [[0, 1], [2, 3, 4], [5]]
+    """
+    pairs: list[Array] = []
+    odd: list[Array] = []
+    for label in np.unique(labels):
+        mine = rng.permutation(np.flatnonzero(labels == label))
+        runs = np.split(mine, range(2, len(mine) - 1, 2))
+        pairs += [run for run in runs if len(run) == 2]
+        odd += [run for run in runs if len(run) != 2]
+    groups: list[list[Array]] = [[]]
+    for run in [*(pairs[i] for i in rng.permutation(len(pairs))), *odd]:
+        if sum(map(len, groups[-1])) >= size:
+            groups.append([])
+        groups[-1].append(run)
+    if len(groups) > 1 and 2 * sum(map(len, groups[-1])) < size:
+        last = groups.pop()
+        groups[-1] += last
+    for group in groups:
+        yield np.concatenate(group)
+
+
+def _curve(right: list[Tensor], allowed: Array) -> Curve:
+    """All batches of a curve, without the inputs that could not be perturbed."""
+    told = torch.cat(right, 1).cpu().numpy()[:, allowed]
+    return Curve((told == 1).astype(np.float32), told >= 0, int((~allowed).sum()))

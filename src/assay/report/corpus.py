@@ -1,0 +1,152 @@
+"""A study of a corpus as a page: which measures tell the gap, how surely, and the networks behind it."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pandas as pd
+
+from assay.errors import AssayError
+from assay.report.content import (
+    Document,
+    DotChart,
+    Facts,
+    Failure,
+    Findings,
+    Mark,
+    Pictures,
+    Section,
+    Series,
+    Table,
+    Text,
+)
+from assay.report.html import html
+from assay.store.run import Run
+
+FOLDER = "study"
+_PICTURED = 6
+NOTES = {
+    "cmi": "conditional mutual information with the gap, as the PGDL competition scores it; 0 to 1, blind to direction",
+    "tau": "Kendall's τ-b with the gap",
+    "granulated_tau": "mean τ within groups of networks that differ in one hyper-parameter only",
+    "worst_sign_error": "how often the sign is wrong in pairs one hyper-parameter apart, in the worst environment",
+    "low": "lower end of a 95 % interval over networks",
+    "gap": "training accuracy minus test accuracy",
+}
+
+READ = (
+    "CMI is the least information, over pairs of hyper-parameters, that the order of two networks by the measure "
+    "gives about their order by the gap beyond those hyper-parameters; it is blind to direction, which τ tells. "
+    "Intervals are value ± 1.96 standard errors over resamples of networks."
+)
+CHARTS = {"cmi": "Conditional mutual information with the gap", "tau": "Kendall's τ with the gap"}
+
+
+def write_study_report(run: Run) -> str:
+    """Write ``report.html`` of a study into its run; return its path."""
+    if not run.folder.exists(f"{FOLDER}/ranking.csv"):
+        raise AssayError(f"{run.folder.url} is a run but no study: run assay corpus study on a plan")
+    run.folder.write("report.html", html(study_document(run)).encode())
+    return run.folder.path("report.html")
+
+
+def study_document(run: Run) -> Document:
+    """What a study asked and found."""
+    about = json.loads(run.folder.read(f"{FOLDER}/about.json"))
+    ranking = pd.read_csv(io.BytesIO(run.folder.read(f"{FOLDER}/ranking.csv")))
+    networks = pd.read_csv(io.BytesIO(run.folder.read(f"{FOLDER}/networks.csv")))
+    sections = [
+        Section("Findings", (_findings(ranking, about), *_forest(ranking))),
+        Section("Measures", (Text(READ), Table("All statistics", ranking, NOTES, f"{FOLDER}/ranking.csv"))),
+        Section("Against the gap", (_scatter(networks, ranking, about["hyperparameters"]),)),
+        Section("Networks", (_about(about, networks), Table("Networks", networks, NOTES, f"{FOLDER}/networks.csv"))),
+    ]
+    if run.failures:
+        told = tuple(Failure(f"{f.subject} × {f.measure}", f.error or "", f.traceback or "") for f in run.failures)
+        sections.append(Section("Failures", told))
+    done, asked = sum(cell.status == "done" for cell in run.cells), len(run.keys)
+    status = "complete" if done == asked else f"{asked - done} of {asked} cells not done"
+    subtitle = f"{len(networks)} networks, {len(ranking)} measures"
+    return Document(f"assay: what tells the gap of {about['corpus']}", subtitle, status, tuple(sections), run.manifest)
+
+
+def _findings(ranking: pd.DataFrame, about: dict[str, Any]) -> Findings:
+    if "cmi" not in ranking:
+        reason = str(ranking.get("cmi_status", pd.Series(["no measure is there in all networks"])).iloc[0])
+        return Findings((("open", "Which measure tells the gap best?", f"Not to be said: {reason}."),))
+    best = ranking.iloc[0]
+    spread = "" if pd.isna(best["cmi_low"]) else f" ({100 * best['cmi_low']:.1f} to {100 * best['cmi_high']:.1f})"
+    given = " or ".join(str(s) for s in about["sizes"])
+    answer = (
+        f"{best['measure']}: CMI {100 * best['cmi']:.1f}{spread} given any {given} hyper-parameters, "
+        f"Kendall's τ {best['tau']:.2f}."
+    )
+    beaten = ranking[(ranking["cmi_high"] < best["cmi_low"]) & ranking["cmi"].notna()]
+    others = f"{len(beaten)} of {ranking['cmi'].notna().sum() - 1} others have intervals wholly below its own."
+    unscored = ranking[ranking["cmi"].isna()]
+    items = [
+        ("good" if best["cmi_low"] > 0 else "open", "Which measure tells the gap best?", answer),
+        ("good" if len(beaten) else "open", "Is it better than the others?", others),
+    ]
+    if len(unscored):
+        names = ", ".join(f"{r.measure} ({r.status})" for r in unscored.itertuples())
+        items.append(("bad", "What could not be scored?", names))
+    return Findings(tuple(items))
+
+
+def _forest(ranking: pd.DataFrame) -> list[DotChart]:
+    if "cmi" not in ranking:
+        return []
+    scored = ranking[ranking["cmi"].notna()].reset_index(drop=True)
+    charts = []
+    for column, caption in CHARTS.items():
+        marks = tuple(
+            Mark(i, 0, r[column], (r[f"{column}_low"], r[f"{column}_high"]), f"{r['measure']}: {r[column]:.3f}")
+            for i, r in enumerate(scored.to_dict("records"))
+            if r[column] == r[column] and r[f"{column}_low"] == r[f"{column}_low"]
+        )
+        if marks:
+            alt = f"{caption}, one row per measure; the first is {scored['measure'].iloc[0]}"
+            groups = tuple(scored["measure"])
+            charts.append(DotChart(caption, column, groups, (Series(column, 0),), marks, alt, 0.0, rows=True))
+    return charts
+
+
+def _scatter(networks: pd.DataFrame, ranking: pd.DataFrame, hyperparameters: list[str]) -> Pictures:
+    """The best measures against the gap, one picture each, coloured by the first hyper-parameter."""
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure
+
+    pictures = []
+    levels = sorted(networks[hyperparameters[0]].unique(), key=str) if hyperparameters else []
+    scored = ranking[ranking["cmi"].notna()] if "cmi" in ranking else ranking
+    for name in scored["measure"][:_PICTURED]:
+        figure = Figure(figsize=(3.6, 2.9), dpi=130, layout="constrained")
+        axes = figure.subplots()
+        for i, level in enumerate(levels):
+            mine = networks[networks[hyperparameters[0]] == level]
+            color = colormaps["viridis"](i / max(len(levels) - 1, 1))
+            axes.scatter(mine[name], mine["gap"], s=16, color=color, label=f"{hyperparameters[0]} {level}")
+        axes.set(xlabel=name, ylabel="gap")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(fontsize=7, frameon=False)
+        data = io.BytesIO()
+        figure.savefig(data, format="png", metadata={"Software": None})
+        pictures.append((data.getvalue(), f"{name}: gap against measure, {len(networks)} networks"))
+    return Pictures("Every point is a network", tuple(pictures))
+
+
+def _about(about: dict[str, Any], networks: pd.DataFrame) -> Facts:
+    gap = networks["gap"]
+    rows = (
+        ("corpus", about["corpus"]),
+        ("hyper-parameters", ", ".join(f"{h} ({networks[h].nunique()})" for h in about["hyperparameters"])),
+        ("trained on", about["train"]),
+        ("tested on", about["test"]),
+        ("training accuracy", f"{networks['train_accuracy'].min():.3f} to {networks['train_accuracy'].max():.3f}"),
+        ("gap", f"{gap.min():.4f} to {gap.max():.4f}"),
+        ("resamples", str(about["draws"])),
+    )
+    return Facts(rows)

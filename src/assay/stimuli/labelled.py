@@ -1,0 +1,154 @@
+"""Labelled data: what a classifier was trained or tested on."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from assay.errors import AssayError, first_line, nearest
+from assay.fingerprint import fingerprint
+from assay.stimuli.pictures import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Inputs N×… and the class of each, a whole number from 0.
+
+    Inputs are kept as given, uint8 or floating point; bytes are shown as v/255.
+
+    Example:
+        >>> data = Labelled(np.zeros((4, 1, 8, 8), dtype=np.uint8), np.array([0, 1, 1, 2]))
+        >>> len(data), data.classes, data.shape
+        (4, 3, (1, 8, 8))
+    """
+
+    inputs: Array
+    labels: Array
+    source: str = "given"
+
+    def __post_init__(self) -> None:
+        inputs, labels = np.asarray(self.inputs), np.asarray(self.labels)
+        if inputs.dtype != np.uint8:
+            if not np.issubdtype(inputs.dtype, np.floating):
+                raise AssayError(f"the inputs of {self.source} are {inputs.dtype}: give uint8 or floats")
+            if not np.isfinite(inputs).all():
+                raise AssayError(f"the inputs of {self.source} have NaN or infinite values")
+            inputs = inputs.astype(np.float32)
+        if inputs.ndim < 2 or 0 in inputs.shape:
+            raise AssayError(f"the inputs of {self.source} are N×…, at least one, not {inputs.shape}")
+        if labels.shape != (len(inputs),):
+            raise AssayError(f"{self.source}: there are {len(inputs)} inputs and labels of shape {labels.shape}")
+        if not np.issubdtype(labels.dtype, np.integer) or labels.min() < 0:
+            raise AssayError(f"the labels of {self.source} must be whole numbers from 0")
+        for name, array in (("inputs", inputs), ("labels", labels.astype(np.int64))):
+            array = array.view()
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one input."""
+        return tuple(self.inputs.shape[1:])
+
+    @property
+    def classes(self) -> int:
+        """The largest label and one."""
+        return int(self.labels.max()) + 1
+
+    @property
+    def description(self) -> str:
+        """How many, of what shape, from where."""
+        return f"{len(self)} inputs of {'×'.join(map(str, self.shape))} in {self.classes} classes from {self.source}"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of inputs and labels."""
+        return fingerprint(self.inputs, self.labels)
+
+    def shown(self, numbers: Array | slice = slice(None), device: torch.device | str = "cpu") -> Tensor:
+        """Inputs as a network sees them: float32, bytes divided by 255."""
+        picked = self.inputs[numbers]
+        some = torch.from_numpy(picked if picked.flags.writeable else picked.copy()).to(device)
+        return some.float() / 255 if some.dtype == torch.uint8 else some
+
+    def sample(self, count: int | None, seed: int = 0) -> Labelled:
+        """So many of them at random, without repetition, in random order; all if there are no more or ``None``."""
+        order = np.random.default_rng(seed).permutation(len(self))[:count]
+        return Labelled(self.inputs[order], self.labels[order], self.source)
+
+    def each(self, count: int) -> Labelled:
+        """The first ``count`` of each class, in their order."""
+        rank = np.empty(len(self), dtype=np.int64)
+        for label in np.unique(self.labels):
+            mine = self.labels == label
+            rank[mine] = np.arange(mine.sum())
+        return Labelled(self.inputs[rank < count], self.labels[rank < count], self.source)
+
+
+def load_labelled(
+    path: str | Path, *, split: str = "train", inputs: str | None = None, labels: str | None = None
+) -> Labelled:
+    """Labelled data from a folder of IDX files (MNIST, Fashion-MNIST) or from an ``.npz`` file.
+
+    Args:
+        path: A folder with ``train-images-idx3-ubyte.gz`` and its like (``t10k-…`` for the test set), or a file of
+            arrays.
+        split: ``"train"`` or ``"test"``: in a file the arrays ``{split}_images`` and ``{split}_labels``.
+        inputs: Another array of the file: N×H×W, N×H×W×3 or N×C×H×W pictures, or N×D.
+        labels: Another array of labels.
+    """
+    path = Path(path)
+    if split not in ("train", "test"):
+        raise AssayError(f"split={split!r} is not 'train' or 'test'")
+    if not path.exists():
+        raise AssayError(f"data: {path} does not exist")
+    if path.is_dir():
+        stem = "train" if split == "train" else "t10k"
+        pictures = read_idx(_idx(path, f"{stem}-images-idx3-ubyte"))
+        return Labelled(pictures[:, None], read_idx(_idx(path, f"{stem}-labels-idx1-ubyte")), f"{path.name}: {split}")
+    names = (inputs or f"{split}_images", labels or f"{split}_labels")
+    try:
+        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
+            for key in names:
+                if key not in file:
+                    raise AssayError(f"{path} has no array {key!r}{nearest(key, list(file))}")
+            array, marks = (file[key] for key in names)
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
+        raise AssayError(f"{path} cannot be read as arrays ({first_line(error)})") from error
+    if array.ndim == 3:
+        array = array[:, None]
+    elif array.ndim == 4 and array.shape[-1] in (1, 3) and array.shape[1] not in (1, 3):
+        array = array.transpose(0, 3, 1, 2)
+    return Labelled(array, marks, f"{path.name}: {split}")
+
+
+def _idx(folder: Path, name: str) -> Path:
+    for path in (folder / name, folder / f"{name}.gz"):
+        if path.exists():
+            return path
+    raise AssayError(f"data: {folder} holds no {name} or {name}.gz")
+
+
+def read_idx(path: Path) -> Array:
+    """An array of bytes in LeCun's IDX format: two zeros, type 8, the number of axes, their lengths, the bytes."""
+    try:
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (OSError, EOFError, gzip.BadGzipFile) as error:
+        raise AssayError(f"{path} cannot be read ({first_line(error)})") from error
+    if len(data) < 4 or data[:3] != b"\0\0\x08":
+        raise AssayError(f"{path} is not an IDX file of bytes")
+    axes = data[3]
+    shape = np.frombuffer(data[4 : 4 + 4 * axes], dtype=">u4").astype(int) if len(data) >= 4 + 4 * axes else ()
+    if len(data) != 4 + 4 * axes + int(np.prod(shape)):
+        raise AssayError(f"{path} is cut short or damaged: {len(data)} bytes for {'×'.join(map(str, shape))}")
+    return np.frombuffer(data, dtype=np.uint8, offset=4 + 4 * axes).reshape(shape)

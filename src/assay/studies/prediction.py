@@ -1,0 +1,185 @@
+"""Prediction: what each measure of a network says about its generalization gap, over a corpus."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from assay.errors import AssayError
+from assay.evaluate import evaluate
+from assay.files import Folder
+from assay.measures.base import Measure
+from assay.progress import report
+from assay.store.run import Run
+from assay.studies.combinations import first_component, mean, product
+from assay.studies.corpus import Corpus
+from assay.studies.correlation import GranulatedKendall, KendallTau
+from assay.studies.generalization import ConditionalMutualInformation, IncompleteGridWarning
+from assay.studies.intervals import score_measures
+from assay.studies.sign_error import SignError
+from assay.studies.statistic import Statistic
+
+FOLDER = "study"
+NAMES = {"end accuracy intra ℓ=0": "mixup", "end accuracy intra ℓ=1": "manifold mixup"}
+"""What the literature calls some of the predictors."""
+
+Combine = Callable[..., Any]
+COMBINATIONS: dict[str, tuple[Combine, tuple[str, ...]]] = {
+    "PCA of gi intra ℓ=0 and mixup": (first_component, ("gi intra ℓ=0", "mixup")),
+    "pal intra ℓ=0 · ℓ=1": (product, ("pal intra ℓ=0", "pal intra ℓ=1")),
+    "mean of pal inter and intra ℓ=0": (mean, ("pal inter ℓ=0", "pal intra ℓ=0")),
+    "DBI · (1 − mixup)": (lambda dbi, mixup: np.asarray(dbi) * (1 - np.asarray(mixup)), ("davies_bouldin", "mixup")),
+}
+"""Combinations of Schiff et al. 2021, Table 1, made where their parts are there."""
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How measures are scored over the networks.
+
+    Args:
+        sizes: Of the sets of hyper-parameters that conditional mutual information is conditioned on.
+        draws: Resamples of the networks for the intervals.
+        seed: Of the resamples.
+    """
+
+    sizes: tuple[int, ...] = (2,)
+    draws: int = 1000
+    seed: int = 0
+
+    @property
+    def statistics(self) -> dict[str, Statistic]:
+        """By the name of their column."""
+        return {
+            "cmi": ConditionalMutualInformation(sizes=self.sizes),
+            "tau": KendallTau(),
+            "granulated_tau": GranulatedKendall(),
+            "worst_sign_error": SignError("worst"),
+        }
+
+
+@dataclass(frozen=True)
+class Study:
+    """The predictors of every network, and how well each tells the gap.
+
+    Args:
+        networks: The corpus' table, one column more for each predictor.
+        predictors: Names of those columns.
+        ranking: One row per predictor: each statistic of `Scoring` with its interval, best CMI first.
+        about: Name of the corpus, hyper-parameters, data, settings.
+    """
+
+    networks: pd.DataFrame
+    predictors: list[str]
+    ranking: pd.DataFrame
+    about: dict[str, Any] = field(default_factory=dict)
+
+    def write(self, folder: Folder) -> None:
+        """Into a run."""
+        folder.write(f"{FOLDER}/networks.csv", self.networks.to_csv(index=False).encode())
+        folder.write(f"{FOLDER}/ranking.csv", self.ranking.to_csv(index=False).encode())
+        folder.write(
+            f"{FOLDER}/about.json", json.dumps(self.about | {"predictors": self.predictors}, indent=1).encode()
+        )
+
+
+def study(
+    corpus: Corpus,
+    measures: Mapping[str, Measure],
+    run: str,
+    scoring: Scoring | None = None,
+    *,
+    ray: bool | str = False,
+    plan: Mapping[str, Any] | None = None,
+) -> tuple[Run, Study]:
+    """Ask every measure of every network of a corpus, and score what they say against the gap.
+
+    The networks are cells of a run like any other: what is done is not done again.
+    """
+    if len(corpus) < 2:
+        raise AssayError(f"{corpus.name} has {len(corpus)} networks: a study needs at least two")
+    done = evaluate(corpus.subjects(), measures, run, ray=ray, plan=plan)
+    found = predictors(done, measures, corpus.networks)
+    scoring = scoring or Scoring()
+    table = corpus.table.merge(found, left_on="network", right_index=True, how="left")
+    about = {
+        "corpus": corpus.name,
+        "hyperparameters": corpus.hyperparameters,
+        "train": corpus.train.description,
+        "test": corpus.test.description,
+        "sizes": list(scoring.sizes),
+        "draws": scoring.draws,
+    }
+    ranked = rank(found.loc[corpus.networks], corpus.table["gap"], corpus.table[corpus.hyperparameters], scoring)
+    result = Study(table, list(found.columns), ranked, about)
+    result.write(done.folder)
+    return done, result
+
+
+def predictors(run: Run, measures: Mapping[str, Measure], networks: list[str]) -> pd.DataFrame:
+    """One row per network, one column per number its measures give; NaN where one is not done."""
+    columns: dict[str, dict[str, float]] = {}
+    for label, measure in measures.items():
+        table = run.table(label)
+        for name, rows in table.groupby("subject") if len(table) else ():
+            for predictor, value in measure.predictors(rows).items():
+                given = NAMES.get(predictor, predictor)
+                if label != measure.name and label != type(measure).__name__:
+                    given = f"{label}: {given}"
+                columns.setdefault(given, {})[str(name)] = value
+    frame = pd.DataFrame(columns, index=networks, dtype=np.float64)
+    for name, (combine, parts) in COMBINATIONS.items():
+        if all(part in frame and frame[part].notna().all() for part in parts):
+            try:
+                frame[name] = combine(*(frame[part].to_numpy() for part in parts))
+            except AssayError:  # a part is the same for all networks: there is nothing to combine
+                continue
+    return frame
+
+
+def rank(
+    predictors: pd.DataFrame, gap: pd.Series, hyperparameters: pd.DataFrame, scoring: Scoring | None = None
+) -> pd.DataFrame:
+    """Every predictor with all statistics of its relation to the gap, best CMI first.
+
+    ``n`` networks; ``status`` is ``ok``, ``missing in k networks`` (nothing is scored) or ``constant``.
+    """
+    scoring = scoring or Scoring()
+    whole = [c for c in predictors if predictors[c].notna().all() and np.isfinite(predictors[c]).all()]
+    table = pd.DataFrame({"measure": list(predictors.columns), "n": len(predictors), "status": "ok"}).set_index(
+        "measure"
+    )
+    for column in predictors:
+        bad = int((~np.isfinite(predictors[column])).sum())
+        if bad:
+            table.loc[column, "status"] = f"missing in {bad} networks"
+        elif predictors[column].nunique() == 1:
+            table.loc[column, "status"] = "constant"
+    for i, (name, statistic) in enumerate(scoring.statistics.items()):
+        report("scoring", i, len(scoring.statistics))
+        if not whole:
+            break
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", IncompleteGridWarning)  # said once, in the report
+                scored = score_measures(
+                    {str(c): predictors[c].to_numpy() for c in whole},
+                    gap.to_numpy(),
+                    hyperparameters,
+                    statistic,
+                    draws=scoring.draws,
+                    seed=scoring.seed,
+                ).set_index("measure")
+        except AssayError as error:
+            table[f"{name}_status"] = str(error)
+            continue
+        for column, into in (("value", name), ("low", f"{name}_low"), ("high", f"{name}_high")):
+            table[into] = scored[column]
+    by = [name for name in ("cmi", "tau") if name in table]
+    return table.reset_index().sort_values(by, ascending=False, na_position="last", key=np.abs).reset_index(drop=True)

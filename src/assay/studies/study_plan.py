@@ -1,0 +1,71 @@
+"""Study plans: a corpus (trained here, or PGDL's), what is asked of its networks, and how the answers are scored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from assay.errors import nearest
+from assay.measures.base import Measure
+from assay.plan import load_measure
+from assay.settings import Node, build, convert, read_yaml
+from assay.studies.corpus import Corpus
+from assay.studies.corpus_plan import PLAN_KEYS, corpus_plan
+from assay.studies.pgdl import load_pgdl
+from assay.studies.prediction import Scoring
+from assay.studies.trained_corpus import TrainedCorpus
+
+KEYS = (*PLAN_KEYS, "pgdl", "measures", "run", "scoring")
+
+
+@dataclass(frozen=True)
+class StudyPlan:
+    """What to ask of which networks.
+
+    Args:
+        corpus: The networks.
+        measures: What is asked of each, by label; where they need data and the plan names none, the training set.
+        run: Where the run goes.
+        scoring: How the measures are scored.
+        text: The plan as written.
+    """
+
+    corpus: Corpus
+    measures: dict[str, Measure]
+    run: str
+    scoring: Scoring
+    text: Mapping[str, Any]
+
+
+def load_study_plan(path: str | Path) -> StudyPlan:
+    """Read and check a plan whose corpus is there. Paths in it are relative to it."""
+    root = read_yaml(Path(path))
+    entries = dict(root.items())
+    for key, node in entries.items():
+        if key not in KEYS:
+            node.fail(f"unknown key{nearest(key, KEYS)}")
+    if "measures" not in entries:
+        root.fail("lacks the key 'measures'")
+    corpus = _corpus(root, entries)
+    measures: dict[str, Measure] = {}
+    for node in entries["measures"].elements():
+        label, measure = load_measure(node, corpus.train)
+        if label in measures:
+            node.fail(f"a second measure is called {label!r}: give it a name of its own")
+        measures[label] = measure
+    run = convert(entries["run"], str, {}) if "run" in entries else f"runs/{Path(path).stem}-study"
+    scoring = build(Scoring, entries["scoring"]) if "scoring" in entries else Scoring()
+    return StudyPlan(corpus, measures, str(Path(path).parent / run), scoring, root.value)
+
+
+def _corpus(root: Node, entries: dict[str, Node]) -> Corpus:
+    if "pgdl" not in entries:
+        corpus = TrainedCorpus(corpus_plan(root))
+        if not len(corpus):
+            root.fail("has a corpus with no network: train it first (assay corpus train)")
+        return corpus
+    if "network" in entries:
+        entries["pgdl"].fail("is there beside 'network': a corpus is one or the other")
+    return load_pgdl(convert(entries["pgdl"], Path, {}))

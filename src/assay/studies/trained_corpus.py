@@ -1,0 +1,183 @@
+"""A corpus in a folder: trained by a plan, resumable, read again without training.
+
+``corpus.json`` says how it was made, ``networks/NAME.safetensors`` are weights and ``networks/NAME.json`` what became
+of the training. A network is there when its JSON is.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import nn
+
+from assay.errors import AssayError
+from assay.files import Folder
+from assay.fingerprint import fingerprint
+from assay.seeded import seeded
+from assay.sources import load_weights
+from assay.stimuli.labelled import Labelled
+from assay.stimuli.transforms import Normalize
+from assay.studies.corpus import Corpus, accuracy
+from assay.studies.corpus_plan import CorpusPlan
+from assay.subject import Subject
+from assay.training import Trained, train_many
+
+log = logging.getLogger(__name__)
+MANIFEST = "corpus.json"
+
+
+class TrainedCorpus(Corpus):
+    """What `train_corpus` made; networks that did not reach the training criterion are in ``left_out`` only.
+
+    Args:
+        plan: How it was made.
+        folder: Where it is, by default where the plan says.
+        device: Where its networks run.
+    """
+
+    def __init__(self, plan: CorpusPlan, folder: str | None = None, device: str | None = None) -> None:
+        self.plan, self.folder = plan, Folder(folder or plan.folder)
+        self.device = device or plan.device
+        self.name = Path(self.folder.url).name
+        self._train, self._test = plan.data.load(plan.seed)
+        self.mean, self.std = _standard(self.train)
+        if self.folder.exists(MANIFEST):
+            told = json.loads(self.folder.read(MANIFEST))["made_of"]
+            if told != self.made_of:
+                raise AssayError(
+                    f"corpus {self.folder.url} was made by another plan (other data, grid or training): "
+                    "give another folder, or delete it"
+                )
+        self._read()
+
+    @property
+    def train(self) -> Labelled:
+        """As the plan says."""
+        return self._train
+
+    @property
+    def test(self) -> Labelled:
+        """As the plan says."""
+        return self._test
+
+    def _read(self) -> None:
+        rows = [json.loads(self.folder.read(name)) for name in self.folder.names("networks", ".json")]
+        found = pd.DataFrame(rows, columns=[*self._columns])
+        whole = found["status"] == "stopped" if self._has_criterion else found["status"] != "diverged"
+        self.table = found[whole].reset_index(drop=True)
+        self.left_out = found[~whole].reset_index(drop=True)
+
+    @property
+    def _columns(self) -> list[str]:
+        results = ("train_accuracy", "test_accuracy", "gap", "trained_accuracy", "trained_loss", "epochs", "status")
+        return ["network", *self.plan.grid, *results]
+
+    @property
+    def _has_criterion(self) -> bool:
+        settings = {**self.plan.fixed, **self.plan.grid}
+        return any(settings.get(key) is not None for key in ("stop_loss", "stop_accuracy"))
+
+    @property
+    def hyperparameters(self) -> list[str]:
+        """Those of the plan's grid."""
+        return list(self.plan.grid)
+
+    @property
+    def made_of(self) -> str:
+        """Hash of data, grid and training."""
+        plan = self.plan
+        data = (self.train.fingerprint, self.test.fingerprint)
+        return fingerprint(plan.network, dict(plan.grid), dict(plan.fixed), plan.seed, data)
+
+    def subject(self, network: str) -> Subject:
+        """A network with its trained weights, standardising its input as in training."""
+        self.require(network)
+        module = self.plan.build(self.plan.combinations()[network], self.train)
+        weights = Path(self.folder.path(f"networks/{network}.safetensors"))
+        load_weights(module, weights)
+        return self._wrapped(module, network)
+
+    def _wrapped(self, module: nn.Module, name: str) -> Subject:
+        normalize = Normalize(self.mean, self.std)
+        return Subject(module.eval(), name, preprocess=normalize, example=self.train.shape, device=self.device)
+
+
+def train_corpus(plan: CorpusPlan, folder: str | None = None) -> TrainedCorpus:
+    """Train what is missing of a corpus; the networks of one plan are each trained as they would be alone.
+
+    A network whose training was broken off goes on where it was.
+    """
+    corpus = TrainedCorpus(plan, folder)
+    place = corpus.folder
+    if not place.exists(MANIFEST):
+        manifest = {"made_of": corpus.made_of, "plan": dict(plan.text), "data": corpus.train.description}
+        place.write(MANIFEST, json.dumps(manifest, indent=1, default=str).encode())
+    combinations = plan.combinations()
+    missing = [name for name in combinations if not place.exists(f"networks/{name}.json")]
+    for name in combinations.keys() - set(missing):  # killed between the result and its tidying up
+        place.remove(f"networks/{name}.training")
+    numbers = {name: i for i, name in enumerate(combinations)}
+    log.info("%s: %d of %d networks to train", corpus.name, len(missing), len(combinations))
+    if not missing:
+        return corpus
+
+    def networks() -> Iterator[nn.Module]:
+        for name in missing:
+            with seeded(plan.seed * 100_003 + numbers[name]):
+                yield plan.build(combinations[name], corpus.train).to(plan.device)
+
+    def done(number: int, module: nn.Module, trained: Trained) -> None:
+        name = missing[number]
+        _keep(corpus, name, combinations[name], module, trained)
+        place.remove(f"networks/{name}.training")
+
+    folder_path = Path(place.path("networks"))
+    folder_path.mkdir(parents=True, exist_ok=True)
+    train_many(
+        networks(),
+        Normalize(corpus.mean, corpus.std)(corpus.train.shown(device=plan.device)),
+        torch.tensor(corpus.train.labels, device=plan.device),
+        [plan.recipe(combinations[name], numbers[name], corpus.mean, corpus.std) for name in missing],
+        at_once=plan.at_once,
+        checkpoints=[folder_path / f"{name}.training" for name in missing],
+        on_done=done,
+    )
+    corpus._read()
+    return corpus
+
+
+def _keep(
+    corpus: TrainedCorpus, name: str, hyperparameters: Mapping[str, Any], module: nn.Module, trained: Trained
+) -> None:
+    from safetensors.torch import save
+
+    row: dict[str, Any] = {"network": name, **hyperparameters}
+    nothing = {"train_accuracy": None, "test_accuracy": None, "gap": None}
+    if trained.status == "diverged":
+        row |= nothing
+    else:
+        subject = corpus._wrapped(module, name)
+        right, tested = accuracy(subject, corpus.train), accuracy(subject, corpus.test)
+        row |= {"train_accuracy": right, "test_accuracy": tested, "gap": right - tested}
+        tensors = {key: value.detach().cpu().contiguous() for key, value in module.state_dict().items()}
+        corpus.folder.write(f"networks/{name}.safetensors", save(tensors))
+    told = {"trained_accuracy": trained.accuracy, "trained_loss": trained.loss}
+    row |= {key: value if value == value else None for key, value in told.items()}
+    row |= {"epochs": trained.epochs, "status": trained.status}
+    corpus.folder.write(f"networks/{name}.json", json.dumps(row).encode())
+
+
+def _standard(train: Labelled) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation of each channel."""
+    x = train.shown()
+    axes = [axis for axis in range(x.dim()) if axis != 1]
+    std = x.std(axes)
+    if not (std > 0).all():
+        raise AssayError(f"a channel of {train.source} is constant: there is nothing to learn from")
+    return tuple(x.mean(axes).tolist()), tuple(std.tolist())

@@ -1,0 +1,250 @@
+"""The steps of one network's training, with random numbers of its own; on a GPU in a stream of their own, as a graph.
+
+A small network's step costs the host more than the GPU, and does not fill the GPU. So a step is recorded once as a
+CUDA graph, and the graphs of many networks are replayed side by side in their streams.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from assay.errors import AssayError, first_line
+from assay.training.recipe import Precision, Recipe
+
+log = logging.getLogger(__name__)
+
+Turns = Generator[None, None, tuple[float, float]]
+
+MOMENTUM = 0.9
+WARM_UP = 3  # steps before a graph is recorded: libraries choose their algorithms and workspaces
+SHOWN = 1024  # inputs per forward pass of an evaluation
+
+
+class Steps:
+    """Training steps on data that are on the network's device already.
+
+    Args:
+        network: Is trained in place.
+        inputs: N×…; shared with other networks, never written to.
+        labels: N.
+        recipe: How.
+        stream: Where the work goes on a GPU; ``None`` on a CPU.
+    """
+
+    def __init__(
+        self, network: nn.Module, inputs: Tensor, labels: Tensor, recipe: Recipe, stream: torch.cuda.Stream | None
+    ) -> None:
+        self.network, self.recipe, self.stream = network, recipe, stream
+        self.inputs, self.labels, self.device = inputs, labels, inputs.device
+        if stream is not None:
+            _lay_out(network, torch.channels_last)
+        # What a recorded step reads and writes stays where it is: only its content changes.
+        self.shown = inputs if recipe.augmentation is None else torch.empty_like(inputs)
+        self.count = len(inputs) // recipe.batch_size
+        self.order = torch.zeros(self.count, recipe.batch_size, dtype=torch.int64, device=self.device)
+        self.at = torch.zeros(1, dtype=torch.int64, device=self.device)
+        self.total = torch.zeros((), dtype=torch.float64, device=self.device)
+        self.rate = torch.tensor(recipe.learning_rate, device=self.device)
+        self.optimizer = _optimizer(network, recipe, self.rate if stream is not None else recipe.learning_rate)
+        self.generator = torch.Generator(self.device)
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.recorded = stream is None
+
+    def begin(self, epoch: int, rate: float) -> None:
+        """An epoch: its order, its augmented data, its learning rate."""
+        order = torch.randperm(len(self.inputs), generator=self._drawn("order", epoch, "cpu"))
+        if self.stream is not None:
+            self.stream.wait_stream(torch.cuda.current_stream(self.device))
+        with self.own():
+            self.order.copy_(order[: self.order.numel()].view_as(self.order))
+            self._augment(epoch)
+            self.rate.fill_(rate)
+            if self.stream is None:
+                for group in self.optimizer.param_groups:
+                    group["lr"] = rate
+        if not self.recorded:
+            self._record()
+            self.recorded = True
+        self.generator.manual_seed(self.recipe.number("dropout", epoch))
+        with self.own():
+            self.at.zero_()
+            self.total.zero_()
+
+    def step(self) -> None:
+        """One step on the next batch; on a GPU it is only sent there."""
+        if self.graph is not None:
+            with torch.cuda.stream(self.stream):
+                self.graph.replay()
+        else:
+            with self.own():
+                self._step()
+
+    def settle(self) -> Iterator[None]:
+        """Give way to others until the GPU has done what was sent."""
+        if self.stream is not None:
+            done = self.stream.record_event()
+            while not done.query():
+                yield
+
+    def evaluate(self) -> Turns:
+        """Mean cross-entropy and accuracy on the data as shown, in eval mode; gives way after every batch."""
+        with self.own():
+            sums = torch.zeros(2, dtype=torch.float64, device=self.device)
+        self.network.eval()
+        for x, y in zip(torch.split(self.shown, SHOWN), torch.split(self.labels, SHOWN), strict=True):
+            with self.own(), torch.no_grad():
+                logits = self._logits(x).float()
+                sums[0] += F.cross_entropy(logits, y, reduction="sum")
+                sums[1] += (logits.argmax(1) == y).sum()
+            yield
+        self.network.train()
+        yield from self.settle()
+        loss, accuracy = (sums / len(self.labels)).tolist()
+        return loss, accuracy
+
+    def close(self) -> None:
+        """Leave the network as any other: no graph, no gradients, weights in the usual order of memory."""
+        if self.stream is not None:
+            self.stream.synchronize()
+        self.optimizer.zero_grad(set_to_none=True)
+        if self.graph is not None:
+            self.graph.reset()
+            self.graph = None
+        if self.stream is not None:
+            _lay_out(self.network, torch.contiguous_format)
+
+    @contextmanager
+    def own(self) -> Iterator[None]:
+        """Inside the block torch works in this network's stream and precision and draws its random numbers."""
+        if self.stream is None:
+            others = torch.get_rng_state()
+            torch.set_rng_state(self.generator.get_state())
+            try:
+                yield
+            finally:
+                self.generator.set_state(torch.get_rng_state())
+                torch.set_rng_state(others)
+            return
+        default = torch.cuda.default_generators[self.device.index]
+        everybodys = default.graphsafe_get_state()
+        # A graph keeps the state that is the default's while it is recorded: its replays draw from it, and only they.
+        default.graphsafe_set_state(self.generator)
+        try:
+            with torch.cuda.stream(self.stream), reproducible(self.recipe.precision):
+                yield
+        finally:
+            default.graphsafe_set_state(everybodys)
+
+    def _step(self) -> None:
+        rows = self.order.index_select(0, self.at)[0]
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = F.cross_entropy(
+            self._logits(self.shown.index_select(0, rows)).float(), self.labels.index_select(0, rows)
+        )
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        self.total += loss.detach()
+        self.at += 1
+
+    def _logits(self, x: Tensor) -> Tensor:
+        if self.stream is not None and x.dim() == 4:
+            x = x.contiguous(memory_format=torch.channels_last)
+        half = self.recipe.precision == "bfloat16"
+        # No cache of converted weights: inside somebody else's autocast it would outlive the step that changes them.
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=half, cache_enabled=False):
+            logits: Tensor = self.network(x)
+        return logits
+
+    def _augment(self, epoch: int) -> None:
+        if self.recipe.augmentation is None:
+            return
+        shown = self.recipe.augmentation(self.inputs, self._drawn("augmentation", epoch, self.device))
+        if shown.shape != self.inputs.shape:
+            raise AssayError(
+                f"augmentation={self.recipe.augmentation!r} made {tuple(shown.shape)} of inputs "
+                f"{tuple(self.inputs.shape)}: it must keep their shape"
+            )
+        self.shown.copy_(shown)
+
+    def _drawn(self, purpose: str, epoch: int, device: torch.device | str) -> torch.Generator:
+        return torch.Generator(device).manual_seed(self.recipe.number(purpose, epoch))
+
+    def _record(self) -> None:
+        """Record the step; what warming up changed is put back, so that a recorded training is the same training."""
+        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+        tensors = [*self.network.parameters(), *self.network.buffers()]
+        graph = torch.cuda.CUDAGraph()
+        with self.own(), torch.no_grad():
+            before = [t.clone() for t in tensors]
+            moments = [{k: v.clone() for k, v in self.optimizer.state[p].items()} for p in parameters]
+        try:
+            with self.own():
+                for _ in range(WARM_UP):
+                    self.at.zero_()
+                    self._step()
+                self.at.zero_()
+                with torch.cuda.graph(graph, stream=self.stream, capture_error_mode="thread_local"):
+                    self._step()
+            self.graph = graph
+        except RuntimeError as error:
+            log.warning(
+                "a step of %s cannot be recorded as a CUDA graph (%s): it is trained without, more slowly",
+                type(self.network).__name__,
+                first_line(error),
+            )
+            self.generator = torch.Generator(self.device)  # the other one believes for ever that a graph is recorded
+            self.optimizer.zero_grad(set_to_none=True)
+        with self.own(), torch.no_grad():
+            for tensor, value in zip(tensors, before, strict=True):
+                tensor.copy_(value)
+            for parameter, values in zip(parameters, moments, strict=True):
+                for key, moment in self.optimizer.state[parameter].items():
+                    moment.copy_(values[key]) if values else moment.zero_()
+
+
+def _lay_out(network: nn.Module, memory: torch.memory_format) -> None:
+    """The weights of two-dimensional convolutions in that order of memory."""
+    for parameter in network.parameters():
+        if parameter.dim() == 4:
+            parameter.data = parameter.data.contiguous(memory_format=memory)
+
+
+def _optimizer(network: nn.Module, recipe: Recipe, rate: Tensor | float) -> torch.optim.Optimizer:
+    """On a GPU the rate is a tensor there, so that a recorded step sees it change."""
+    learned = [p for p in network.parameters() if p.requires_grad]
+    groups = [
+        {"params": [p for p in learned if p.dim() > 1], "weight_decay": recipe.weight_decay},
+        {"params": [p for p in learned if p.dim() <= 1], "weight_decay": 0.0},
+    ]
+    groups = [group for group in groups if group["params"]]
+    gpu = isinstance(rate, Tensor)
+    if recipe.optimizer == "adam":
+        return torch.optim.Adam(groups, lr=rate, capturable=gpu, fused=gpu or None)
+    return torch.optim.SGD(groups, lr=rate, momentum=MOMENTUM, fused=gpu or None)
+
+
+@contextmanager
+def reproducible(precision: Precision) -> Iterator[None]:
+    """Inside the block a GPU's convolutions and products have that precision, and come out the same every time."""
+    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
+    tf32 = precision == "tf32"
+    switches: list[tuple[Any, str, bool | str]] = [(cudnn, "deterministic", True), (cudnn, "benchmark", False)]
+    if hasattr(cudnn, "conv"):  # since torch 2.9; the old names must not be mixed with these
+        switches += [(where, "fp32_precision", "tf32" if tf32 else "ieee") for where in (cudnn.conv, matmul)]
+    else:
+        switches += [(where, "allow_tf32", tf32) for where in (cudnn, matmul)]
+    before = [getattr(where, name) for where, name, _ in switches]
+    try:
+        for where, name, value in switches:
+            setattr(where, name, value)
+        yield
+    finally:
+        for (where, name, _), value in zip(switches, before, strict=True):
+            setattr(where, name, value)

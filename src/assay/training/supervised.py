@@ -1,0 +1,238 @@
+"""Supervised training of classifiers: one network, or many side by side, resumable, until they know their data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from assay.errors import AssayError
+from assay.fingerprint import fingerprint
+from assay.progress import report
+from assay.training.recipe import Recipe
+from assay.training.saved import Saved
+from assay.training.steps import Steps
+from assay.training.trained import NAN, Epoch, Status, Trained
+
+OnDone = Callable[[int, nn.Module, Trained], None]
+
+
+def train(
+    network: nn.Module,
+    inputs: Tensor,
+    labels: Tensor,
+    recipe: Recipe,
+    *,
+    checkpoint: Path | None = None,
+    every_s: float = 60.0,
+) -> Trained:
+    """Train one classifier, in place, on the device it is on; see `train_many`.
+
+    Example:
+        >>> from assay.seeded import seeded
+        >>> with seeded(0):
+        ...     network = nn.Linear(2, 2)
+        >>> x, y = torch.eye(2).repeat(8, 1), torch.arange(2).repeat(8)
+        >>> trained = train(network, x, y, Recipe(learning_rate=0.1, batch_size=8, stop_accuracy=1.0))
+        >>> trained.status, trained.accuracy
+        ('stopped', 1.0)
+    """
+    return train_many([network], inputs, labels, [recipe], checkpoints=[checkpoint], every_s=every_s)[0]
+
+
+def train_many(
+    networks: Iterable[nn.Module],
+    inputs: Tensor,
+    labels: Tensor,
+    recipes: Sequence[Recipe],
+    *,
+    at_once: int = 8,
+    checkpoints: Sequence[Path | None] | None = None,
+    every_s: float = 60.0,
+    on_done: OnDone | None = None,
+) -> list[Trained]:
+    """Train many classifiers on the same data, in place, each exactly as it would be trained alone.
+
+    The networks take turns, step by step. On a GPU each has a stream and a recorded step of its own, so that small
+    networks fill it together. Each draws its order, dropout and augmentation from its recipe's seed.
+
+    Args:
+        networks: Give logits N×classes; they may differ in everything. Taken one by one as there is room, so a
+            generator may build them. Each is trained on the device it is on.
+        inputs: N×…, floating point; moved to that device as a whole.
+        labels: N whole numbers from 0.
+        recipes: How to train each network.
+        at_once: How many are trained side by side; of no influence on the result.
+        checkpoints: A file for each network, from which its training goes on where it was broken off, to the same
+            result; of a finished training it is the result. Files stay when training is done.
+        every_s: Least number of seconds between two checkpoints of a network; they are written after an epoch.
+        on_done: Called as (number, network, result) when a network is done.
+
+    Returns:
+        One result for each network, in order. A network that diverges says so; the others go on.
+    """
+    paths = [None] * len(recipes) if checkpoints is None else list(checkpoints)
+    counts = {"recipes": len(recipes), "checkpoints": len(paths)}
+    if isinstance(networks, Sequence):
+        counts["networks"] = len(networks)
+    if len(set(counts.values())) > 1:
+        raise AssayError(f"give as many of each: {', '.join(f'{n} {what}' for what, n in counts.items())}")
+    if at_once < 1:
+        raise AssayError(f"at_once={at_once} must be at least 1")
+    _require_data(inputs, labels, recipes)
+    devices = _Devices(inputs, labels)
+    content = fingerprint(inputs, labels) if any(paths) else ""
+    results: dict[int, Trained] = {}
+    epochs = [0] * len(recipes)
+
+    def told(number: int, done: int) -> None:
+        epochs[number] = done
+        report("training, in epochs", sum(epochs), sum(recipe.epochs for recipe in recipes))
+
+    def job(number: int, network: nn.Module) -> Generator[None]:
+        recipe, path = recipes[number], paths[number]
+        x, y = devices.data(network)
+        saved = None if path is None else Saved(path, network, recipe, content, every_s)
+        with devices.stream(x.device) as stream:
+            steps = Steps(network, x, y, recipe, stream)
+            results[number] = yield from _training(steps, saved, lambda done: told(number, done))
+        told(number, recipe.epochs)
+        if on_done is not None:
+            on_done(number, network, results[number])
+
+    def jobs() -> Iterator[Generator[None]]:
+        supply = iter(networks)
+        for number in range(len(recipes)):
+            network = next(supply, None)
+            if network is None:
+                raise AssayError(f"give as many of each: {len(recipes)} recipes, {number} networks")
+            yield job(number, network)
+
+    _take_turns(jobs(), at_once)
+    return [results[number] for number in range(len(recipes))]
+
+
+def _take_turns(jobs: Iterator[Generator[None]], at_once: int) -> None:
+    running = list(islice(jobs, at_once))
+    try:
+        while running:
+            for job in list(running):
+                if next(job, "over") == "over":
+                    running.remove(job)
+                    running += islice(jobs, 1)
+    finally:
+        for job in running:
+            job.close()
+
+
+def _training(steps: Steps, saved: Saved | None, told: Callable[[int], None]) -> Generator[None, None, Trained]:
+    """Train one network, giving way to others after every step."""
+    network, recipe, optimizer = steps.network, steps.recipe, steps.optimizer
+    was_training = network.training
+    progress = {} if saved is None else saved.read(optimizer)
+    history = [Epoch(**epoch) for epoch in progress.get("history", ())]
+    status: Status | None = progress.get("status")
+    network.train()
+    try:
+        while status is None:
+            rate = recipe.rate([epoch.running_loss for epoch in history])
+            steps.begin(len(history), rate)
+            for _ in range(steps.count):
+                steps.step()
+                yield
+            yield from steps.settle()
+            last = len(history) + 1 == recipe.epochs
+            running_loss, loss, accuracy = steps.total.item() / steps.count, NAN, NAN
+            finite = math.isfinite(running_loss)
+            if finite and (last or (len(history) + 1) % recipe.check_every == 0):
+                loss, accuracy = yield from steps.evaluate()
+                finite = math.isfinite(loss)
+            if not finite:
+                status, loss, accuracy = "diverged", NAN, NAN
+            elif recipe.reached(loss, accuracy):
+                status = "stopped"
+            elif last:
+                status = "ended"
+            history.append(Epoch(rate, running_loss, loss, accuracy))
+            if saved is not None:
+                rows = [asdict(epoch) for epoch in history]
+                saved.write(optimizer, {"status": status, "history": rows}, due=status is not None)
+            told(len(history))
+    finally:
+        steps.close()
+        network.train(was_training)
+    return Trained(status, tuple(history))
+
+
+class _Devices:
+    """The data on every device that has a network, and the streams that nobody uses there."""
+
+    def __init__(self, inputs: Tensor, labels: Tensor) -> None:
+        self.given, self.moved = (inputs, labels), dict[torch.device, tuple[Tensor, Tensor]]()
+        self.streams: dict[torch.device, list[torch.cuda.Stream]] = {}
+
+    def data(self, network: nn.Module) -> tuple[Tensor, Tensor]:
+        """The data where the network is; an error if it cannot classify them."""
+        parameter = next(network.parameters(), None)
+        if parameter is None:
+            raise AssayError(f"{type(network).__name__} has no parameters to train")
+        device = parameter.device
+        if device not in self.moved:
+            inputs, labels = self.given
+            self.moved[device] = inputs.to(device, torch.float32).contiguous(), labels.to(device, torch.int64)
+        inputs, labels = self.moved[device]
+        _require_classes(network, inputs, labels)
+        return inputs, labels
+
+    @contextmanager
+    def stream(self, device: torch.device) -> Iterator[torch.cuda.Stream | None]:
+        """A stream of one's own on a GPU; ``None`` on a CPU."""
+        if device.type != "cuda":
+            yield None
+            return
+        free = self.streams.setdefault(device, [])
+        mine = free.pop() if free else torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        try:
+            yield mine
+        finally:
+            free.append(mine)
+
+
+def _require_data(inputs: Tensor, labels: Tensor, recipes: Sequence[Recipe]) -> None:
+    if inputs.dim() < 2 or not inputs.numel() or not inputs.is_floating_point():
+        raise AssayError(f"inputs are N×…, at least one, floating point, not {tuple(inputs.shape)} of {inputs.dtype}")
+    if not torch.isfinite(inputs).all():
+        raise AssayError("the inputs have NaN or infinite values")
+    if labels.shape != inputs.shape[:1] or labels.is_floating_point() or labels.is_complex():
+        raise AssayError(
+            f"labels are one whole number for each of {len(inputs)} inputs, not {tuple(labels.shape)} of {labels.dtype}"
+        )
+    if labels.min() < 0:
+        raise AssayError(f"labels are numbers from 0, the smallest is {int(labels.min())}")
+    for number, recipe in enumerate(recipes):
+        if recipe.batch_size > len(inputs):
+            raise AssayError(
+                f"batch_size={recipe.batch_size} of recipe {number} is larger than the data: {len(inputs)} inputs"
+            )
+
+
+def _require_classes(network: nn.Module, inputs: Tensor, labels: Tensor) -> None:
+    was_training = network.training
+    try:
+        with torch.no_grad():
+            logits = network.eval()(inputs[:1])
+    finally:
+        network.train(was_training)
+    largest = int(labels.max())
+    if not isinstance(logits, Tensor) or logits.dim() != 2 or logits.shape[1] <= largest:
+        shape = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+        raise AssayError(
+            f"{type(network).__name__} gives {shape} for one input: labels up to {largest} need logits of "
+            f"1×{largest + 1} or more"
+        )

@@ -1,0 +1,81 @@
+"""Predictors of networks into a ranking: names, combinations, what is missing, what is constant."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from assay import AssayError, conditional_mutual_information
+from assay.studies import Scoring, kendall_tau, load_study_plan, rank, study
+
+
+@pytest.fixture
+def grid():
+    rng = np.random.default_rng(0)
+    rows = [(a, b, c) for a in (0, 1) for b in (0, 1, 2) for c in ("x", "y")]
+    table = pd.DataFrame(rows, columns=["a", "b", "c"])
+    return table, pd.Series(rng.random(len(table)))
+
+
+def test_ranks_by_information_with_every_statistic(grid):
+    table, gap = grid
+    rng = np.random.default_rng(1)
+    found = rank(
+        pd.DataFrame({"noise": rng.random(len(gap)), "gap itself": gap, "reversed": -gap}),
+        gap,
+        table,
+        Scoring(draws=50),
+    )
+    assert set(found["measure"][:2]) == {"gap itself", "reversed"} and found["measure"][2] == "noise"
+    best = found.set_index("measure")
+    assert best.loc["gap itself", "cmi"] == pytest.approx(conditional_mutual_information(gap, gap, table))
+    assert best.loc["reversed", "tau"] == pytest.approx(kendall_tau(-gap, gap)) == -1
+    assert (best["status"] == "ok").all() and (best["n"] == 12).all()
+    assert np.isnan(
+        best.loc["gap itself", "cmi_low"]
+    )  # the same in every resample: there is nothing to tell its spread
+    others = best.drop(index="gap itself")
+    assert (others["cmi_low"] <= others["cmi"]).all() and (others["cmi"] <= others["cmi_high"]).all()
+
+
+def test_what_is_missing_or_constant_says_so(grid):
+    table, gap = grid
+    holes = gap.where(gap.index != 3)
+    found = rank(pd.DataFrame({"holes": holes, "same": 1.0, "gap": gap}), gap, table, Scoring(draws=20))
+    told = found.set_index("measure")
+    assert told.loc["holes", "status"] == "missing in 1 networks" and np.isnan(told.loc["holes", "cmi"])
+    assert told.loc["same", "status"] == "constant" and told.loc["same", "cmi"] == 0
+
+
+def test_one_hyperparameter_gives_no_information_but_a_rank_correlation(grid):
+    table, gap = grid
+    found = rank(pd.DataFrame({"gap": gap}), gap, table[["b"]], Scoring(draws=20)).iloc[0]
+    assert "cmi" not in found and "hyper" in found["cmi_status"] and found["tau"] == pytest.approx(1)
+
+
+def test_a_hyperparameter_with_one_value_is_named(grid):
+    table, gap = grid
+    found = rank(pd.DataFrame({"gap": gap}), gap, table.assign(b=0), Scoring(draws=20)).iloc[0]
+    assert "'b'" in found["cmi_status"]
+
+
+@pytest.mark.parametrize("text", ["measures: []\n", "pgdl: nowhere\nmeasures: [{measure: perturbation}]\n"])
+def test_study_plans_that_cannot_be(tmp_path, text):
+    (tmp_path / "plan.yaml").write_text(text)
+    with pytest.raises(AssayError, match=r"plan\.yaml|nowhere"):
+        load_study_plan(tmp_path / "plan.yaml")
+
+
+def test_the_toy_task_of_the_competition(shared_data, tmp_path):
+    (tmp_path / "plan.yaml").write_text(
+        f"pgdl: {shared_data / 'pgdl' / 'toy_task' / 'toy_data'}\n"
+        "measures:\n  - {measure: perturbation, perturbation: [intra, inter], layer: [0, 1], bootstrap: 10}\n"
+        "scoring: {draws: 20}\nrun: done\n"
+    )
+    plan = load_study_plan(tmp_path / "plan.yaml")
+    run, found = study(plan.corpus, plan.measures, plan.run, plan.scoring)
+    assert not run.failures and len(found.networks) == 18
+    assert found.ranking["cmi"].notna().all()
+    again, same = study(plan.corpus, plan.measures, plan.run, plan.scoring)
+    assert same.ranking.equals(found.ranking) and len(again.cells) == 18

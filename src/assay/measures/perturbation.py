@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
-from torch import Tensor
 
-from assay.errors import AssayError, first_line
+from assay.errors import AssayError
 from assay.measures.base import Measure
+from assay.measures.classifying import require_classes
 from assay.measures.perturbed import Curve, show_perturbed
 from assay.measures.response_curve import fold_curve, gi_score, pal_score
 from assay.measures.showing import batch_size, require_batch_size
@@ -127,8 +127,7 @@ class PerturbationResponse(Measure):
 
     def check(self, subject: Subject) -> None:
         """The network tells as many classes as there are labels, and has the layers."""
-        outputs = _outputs(subject, self.data.shown(slice(0, 1), subject.device))
-        _require_classes(subject, outputs, self.data)
+        require_classes(subject, self.data, finite=False)
         for layer in self.layers:
             self._where(subject, layer)
 
@@ -220,21 +219,3 @@ def _cell(value: Any, drawn: Array, finite: bool) -> dict[str, Any]:
     defined = drawn[np.isfinite(drawn)]
     low, high = np.quantile(defined, (0.025, 0.975)) if len(defined) else (np.nan, np.nan)
     return {"value": value, "low": float(low), "high": float(high), "status": "ok"}
-
-
-def _outputs(subject: Subject, x: Tensor) -> Tensor:
-    try:
-        outputs = subject(x)
-    except RuntimeError as error:  # torch's own complaint about shapes
-        raise AssayError(
-            f"{subject.name!r} cannot see inputs of shape {tuple(x.shape[1:])}: {first_line(error)}"
-        ) from error
-    if not isinstance(outputs, Tensor) or outputs.dim() != 2:
-        shape = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
-        raise AssayError(f"{subject.name!r} gives {shape}, not one number for each class")
-    return outputs
-
-
-def _require_classes(subject: Subject, outputs: Tensor, data: Labelled) -> None:
-    if data.classes > outputs.shape[1]:
-        raise AssayError(f"{subject.name!r} tells {outputs.shape[1]} classes, {data.source} has {data.classes}")

@@ -1,0 +1,401 @@
+"""Reproduce "Predicting deep neural network generalization with perturbation response curves" (Schiff et al. 2021).
+
+    cd reproductions/perturbation-response-2021
+    python reproduce.py all      # or one of fashion, cifar10, invariance, figures
+
+The first three parts train the corpora of the plans beside this file, ask everything of every network and write tables
+(CSV); they need a GPU. The last draws the figures from the tables. ``data/fashion-mnist`` is Debian's
+/usr/share/datasets/fashion-mnist, ``data/cifar10.npz`` is what cifar10.py makes. With --small all of it runs in a
+minute or two on a CPU, on scikit-learn's digits, for the tests: too small to learn from.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import logging
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import torch
+
+from assay import (
+    AugmentationRobustness,
+    ClusterSeparation,
+    Invariance,
+    Margins,
+    Measure,
+    Norms,
+    PerturbationResponse,
+    Sharpness,
+    Straightness,
+    gi_score,
+)
+from assay.measures.perturbed import show_perturbed
+from assay.stimuli import Family, Gratings, Images, Labelled, ParametricTest, camera_sequences
+from assay.stimuli.perturbations import perturbation
+from assay.studies import (
+    CorpusPlan,
+    Scoring,
+    TrainedCorpus,
+    compare_measures,
+    conditional_mutual_information,
+    load_corpus_plan,
+    rank,
+    train_corpus,
+)
+from assay.studies.prediction import COMBINATIONS, NAMES
+from assay.subject import Subject
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+
+log = logging.getLogger("reproduce")
+HERE = Path(__file__).parent
+CORPORA = ("fashion", "cifar10")
+PERTURBATIONS = ("rotation", "translation_x", "translation_y", "color_jitter")
+ENOUGH = 0.8  # of the training data as shown: the paper's rule for its second experiment
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of it."""
+
+    samples: int = 45 * 128
+    batches: int = 90
+    runs: int = 20
+    counts: tuple[int, ...] = (1, 2, 5, 10, 20, 45, 90)
+    draws: int = 1000
+    workers: int = 8
+    pictures: int = 1000
+    small: bool = False
+
+
+SMALL = Scale(samples=64, batches=1, runs=2, counts=(1,), draws=20, workers=0, pictures=100, small=True)
+
+
+# -- corpora ----------------------------------------------------------------------------------------------------------
+
+
+@cache
+def plan_of(name: str, folder: str, small: bool) -> CorpusPlan:
+    """A plan of this folder, its corpus under ``folder``; a small one has few networks and the digits."""
+    plan = replace(load_corpus_plan(HERE / f"{name}.yaml"), folder=f"{folder}/{name}")
+    if not small:
+        return plan
+    third = "augmentation" if "augmentation" in plan.grid else "batch_size"
+    levels = {"augmentation": ("none", "rotation full"), "batch_size": (20, 40)}[third]
+    grid = {"depth": (1, 2), "learning_rate": (0.01, 0.003), third: levels}
+    digits = replace(plan.data, path=Path(folder) / "digits.npz", train=120, test=60)
+    fixed = {**plan.fixed, "width": 4, "epochs": 3, "stop_accuracy": None, "precision": "float32"}
+    fixed |= {} if "batch_size" in grid else {"batch_size": 20}
+    return replace(plan, data=digits, grid=grid, fixed=fixed, device="cpu", at_once=2)
+
+
+def write_digits(folder: str) -> None:
+    """scikit-learn's digits, 8×8, in three equal channels."""
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    pictures = (digits.images * (255 / 16)).astype(np.uint8)[..., None].repeat(3, 3)
+    parts = {"train": slice(0, 1200), "test": slice(1200, None)}
+    arrays = {f"{s}_images": pictures[p] for s, p in parts.items()}
+    arrays |= {f"{s}_labels": digits.target[p] for s, p in parts.items()}
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    np.savez(Path(folder) / "digits.npz", **arrays)  # type: ignore[arg-type]
+
+
+@cache
+def corpus_of(name: str, folder: str, small: bool) -> TrainedCorpus:
+    """A corpus that is there, read once in each process."""
+    return TrainedCorpus(plan_of(name, folder, small))
+
+
+def everywhere(work: Any, jobs: list[tuple[Any, ...]], workers: int) -> list[Any]:
+    """Do all jobs, in processes side by side if there are any."""
+    if not workers:
+        return [work(*job) for job in jobs]
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        return list(pool.map(work, *zip(*jobs, strict=True)))
+
+
+# -- Table 1, Figures 2 and 3 -----------------------------------------------------------------------------------------
+
+
+def questions(train: Labelled, scale: Scale) -> dict[str, Measure]:
+    """What is asked of every network."""
+    channels, size = train.shape[0], train.shape[1]
+    pictures = Images(train.sample(scale.pictures, 0).inputs)
+    families = (
+        Family("rotation", tuple(range(-40, 41, 10))),
+        Family("translation_x", tuple(range(-6, 7, 2))),
+        Family("scale", (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3)),
+    )
+    clips = camera_sequences(size, color="grey" if channels == 1 else "rgb", pictures=1 if scale.small else None)
+    gratings = Gratings(size, channels=channels, **({"orientations": 5, "phases": 8} if scale.small else {}))
+    few = {"samples": min(1000, scale.samples), "bootstrap": 0}
+    return {
+        "perturbation": PerturbationResponse(train, ("intra", "inter"), (0, 1), samples=scale.samples, bootstrap=0),
+        "clusters": ClusterSeparation(train, bootstrap=0),
+        "norms": Norms(),
+        "margins": Margins(train, **few),  # type: ignore[arg-type]
+        "sharpness": Sharpness(train, draws=3, steps=3 if scale.small else 10, **few),  # type: ignore[arg-type]
+        "augmentation": AugmentationRobustness(train, **few),  # type: ignore[arg-type]
+        "straightness": Straightness(clips),
+        "invariance to gratings": Invariance(gratings, bootstrap=0),
+        "invariance to transformations": Invariance(
+            ParametricTest(pictures, families[:1] if scale.small else families), bootstrap=0
+        ),
+    }
+
+
+def ask(name: str, folder: str, network: str, scale: Scale) -> dict[str, Any]:
+    """Everything about one network: numbers by name, its curves, the accuracy of every batch, seconds."""
+    corpus = corpus_of(name, folder, scale.small)
+    subject = corpus.subject(network)
+    numbers: dict[str, float] = {}
+    seconds: dict[str, float] = {}
+    curves: list[dict[str, Any]] = []
+    for label, measure in questions(corpus.train, scale).items():
+        start = time.perf_counter()
+        table = measure(subject)
+        seconds[label] = time.perf_counter() - start
+        numbers |= {NAMES.get(k, k): v for k, v in measure.predictors(table).items()}
+        if label == "perturbation":
+            points = table[table["quantity"] == "accuracy"]
+            curves = points[["perturbation", "layer", "magnitude", "value"]].to_dict("records")
+    batches = {kind: by_batch(subject, corpus.train, kind, scale).tolist() for kind in ("intra", "inter")}
+    return {"network": network, "numbers": numbers, "curves": curves, "batches": batches, "seconds": seconds}
+
+
+def by_batch(subject: Subject, train: Labelled, kind: str, scale: Scale) -> np.ndarray:
+    """Accuracies at 21 magnitudes of mixup of the input, batch by batch of 128."""
+    some = perturbation(kind)
+    data = train.sample(scale.batches * 128, 1)
+    curve = show_perturbed(subject, data, {some: some.magnitudes(21)}, {0: None}, 128, 1)[some, 0]
+    whole = curve.right.shape[1] // 128 * 128 or curve.right.shape[1]
+    rows = curve.right[:21, :whole]
+    return rows.reshape(21, -1, min(128, whole)).mean(2).T
+
+
+def table_one(name: str, out: Path, folder: str, scale: Scale) -> None:
+    """Train a corpus, ask everything, rank all measures."""
+    start = time.perf_counter()
+    corpus = train_corpus(plan_of(name, folder, scale.small))
+    trained = time.perf_counter() - start
+    log.info("%s: %d networks in %.0f s, %d left out", name, len(corpus), trained, len(corpus.left_out))
+    start = time.perf_counter()
+    told = everywhere(ask, [(name, folder, network, scale) for network in corpus.networks], scale.workers)
+    asked = time.perf_counter() - start
+    numbers = pd.DataFrame([t["numbers"] for t in told])
+    for combination, (combine, parts) in COMBINATIONS.items():
+        numbers[combination] = combine(*(numbers[part].to_numpy() for part in parts))
+    hyper = corpus.table[corpus.hyperparameters]
+    write(out, f"{name}_networks", corpus.table.join(numbers))
+    write(out, f"{name}_left_out", corpus.left_out)
+    write(out, f"{name}_ranking", rank(numbers, corpus.table["gap"], hyper, Scoring(draws=scale.draws)))
+    write(out, f"{name}_comparisons", against_mixup(numbers, corpus.table["gap"], hyper, scale))
+    curves = [{"network": t["network"], **point} for t in told for point in t["curves"]]
+    write(out, f"{name}_curves", pd.DataFrame(curves))
+    batches = {kind: np.array([t["batches"][kind] for t in told]) for kind in ("intra", "inter")}
+    write(out, f"{name}_batches", pd.DataFrame(by_count(batches, corpus, scale)))
+    seconds = pd.DataFrame([t["seconds"] for t in told]).median().rename("median_s")
+    table = pd.concat([seconds, pd.Series({"training, all": trained, "asking, all": asked}, name="median_s")])
+    write(out, f"{name}_seconds", table.rename_axis("work").rename("seconds").reset_index())
+
+
+def against_mixup(numbers: pd.DataFrame, gap: pd.Series, hyper: pd.DataFrame, scale: Scale) -> pd.DataFrame:
+    """Gi and Pal compared with mixup under the same resamples."""
+    chosen = [c for c in numbers if str(c).startswith(("gi ", "pal ")) or c in (*COMBINATIONS, "mixup")]
+    chosen = [c for c in chosen if np.isfinite(numbers[c]).all()]
+    found = compare_measures(numbers[chosen], gap, hyper, draws=scale.draws)
+    return found[(found["measure"] == "mixup") | (found["other"] == "mixup")]
+
+
+def by_count(batches: Mapping[str, np.ndarray], corpus: TrainedCorpus, scale: Scale) -> Iterator[dict[str, Any]]:
+    """CMI of Gi from so many batches, many times over (their Figure 3, below)."""
+    rng = np.random.default_rng(0)
+    hyper = corpus.table[corpus.hyperparameters]
+    for kind, count, run in itertools.product(batches, scale.counts, range(scale.runs)):
+        some = perturbation(kind)
+        there = batches[kind].shape[1]
+        if count > there:
+            continue
+        picked = rng.choice(there, count, replace=False)
+        gi = gi_score(some.magnitudes(21), batches[kind][:, picked].mean(1))
+        cmi = conditional_mutual_information(gi, corpus.table["gap"], hyper)
+        yield {"perturbation": kind, "batches": count, "run": run, "cmi": cmi}
+
+
+# -- Table 3 ----------------------------------------------------------------------------------------------------------
+
+
+def ask_invariance(name: str, folder: str, network: str, scale: Scale) -> list[dict[str, Any]]:
+    """For the perturbations a network was augmented by (all, if by none): scores on training data, gap on test data."""
+    corpus = corpus_of(name, folder, scale.small)
+    row = corpus.table[corpus.table["network"] == network].iloc[0]
+    subject = corpus.subject(network)
+    rows = []
+    for kind in PERTURBATIONS:
+        if row["augmentation"] != "none" and not row["augmentation"].startswith(f"{kind} "):
+            continue
+        tenth = max(len(corpus.train) // 10, 20)
+        measure = PerturbationResponse(corpus.train, kind, samples=tenth, bootstrap=0)
+        scores = measure(subject).set_index("quantity")["value"]
+        folded = replace(measure, fold=True)(subject).set_index("quantity")["value"]
+        some = perturbation(kind)
+        tested = show_perturbed(subject, corpus.test, {some: ()}, {0: None}, 128, 0)[some, 0].right.mean()
+        rows.append(
+            {
+                "network": network,
+                "perturbation": kind,
+                **{h: row[h] for h in corpus.hyperparameters},
+                "trained_accuracy": row["trained_accuracy"],
+                "test_accuracy": float(tested),
+                "gap": row["trained_accuracy"] - float(tested),
+                "gi": scores["gi"],
+                "gi folded": folded["gi"],
+                "mean accuracy": scores["mean accuracy"],
+                "random accuracy": scores["random accuracy"],
+            }
+        )
+    return rows
+
+
+def table_three(out: Path, folder: str, scale: Scale) -> None:
+    """Which score tells how well a network generalizes to perturbed test data."""
+    cells = []
+    for name in ("invariance-vgg", "invariance-resnet"):
+        start = time.perf_counter()
+        corpus = train_corpus(plan_of(name, folder, scale.small))
+        log.info("%s: %d networks in %.0f s", name, len(corpus), time.perf_counter() - start)
+        jobs = [(name, folder, network, scale) for network in corpus.networks]
+        told = pd.DataFrame([row for rows in everywhere(ask_invariance, jobs, scale.workers) for row in rows])
+        write(out, f"{name}_networks", told)
+        hyper = [h for h in corpus.hyperparameters if h != "augmentation"]
+        for kind, rows in told.groupby("perturbation", sort=False):
+            good = rows if scale.small else rows[rows["trained_accuracy"] >= ENOUGH]
+            good = good.reset_index(drop=True)
+            scores = good[["gi", "gi folded", "mean accuracy", "random accuracy"]]
+            ranked = rank(scores, good["gap"], good[hyper], Scoring(draws=scale.draws))
+            cells.append(ranked.assign(corpus=name, perturbation=kind))
+    write(out, "invariance_ranking", pd.concat(cells, ignore_index=True))
+
+
+# -- figures ----------------------------------------------------------------------------------------------------------
+
+
+def figures(out: Path) -> None:
+    """From the tables alone."""
+    (out / "figures").mkdir(parents=True, exist_ok=True)
+    forest(out)
+    equal_mixup(out)
+    batches(out)
+
+
+def forest(out: Path) -> None:
+    """CMI of every measure on both corpora, the paper's measures in colour."""
+    figure, axes = plt.subplots(1, 2, figsize=(13, 9), layout="constrained")
+    for ax, name in zip(axes, CORPORA, strict=True):
+        table = read(out, f"{name}_ranking").dropna(subset=["cmi"]).sort_values("cmi")
+        ours = table["measure"].str.contains("gi |pal |mixup", regex=True)
+        ours |= table["measure"].isin(list(COMBINATIONS))
+        spread = (table["cmi"] - table["cmi_low"], table["cmi_high"] - table["cmi"])
+        y = np.arange(len(table))
+        ax.errorbar(100 * table["cmi"], y, xerr=100 * np.array(spread), fmt="none", ecolor="0.75", lw=1)
+        ax.scatter(100 * table["cmi"], y, c=np.where(ours, "tab:blue", "tab:orange"), s=16, zorder=3)
+        ax.set_yticks(y, table["measure"], fontsize=7)
+        ax.set(xlabel="conditional mutual information × 100", title=f"{name}: {int(table['n'].iloc[0])} networks")
+        ax.spines[["top", "right"]].set_visible(False)
+    save(figure, out, "table_1")
+
+
+def equal_mixup(out: Path) -> None:
+    """Of pairs of networks whose mixup accuracies differ by less than 0.5 %, the one whose Gi differ most."""
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+    rows = []
+    for ax, name in zip(axes, CORPORA, strict=True):
+        table, curves = read(out, f"{name}_networks"), read(out, f"{name}_curves")
+        near = [
+            (abs(a["gi intra ℓ=0"] - b["gi intra ℓ=0"]), a, b)
+            for a, b in itertools.combinations(table.to_dict("records"), 2)
+            if abs(a["mixup"] - b["mixup"]) < 0.005
+        ]
+        if not near:
+            continue
+        _, *pair = max(near, key=lambda found: found[0])
+        for network in pair:
+            mine = curves.query("network == @network['network'] and perturbation == 'intra' and layer == 0")
+            label = f"gap {network['gap']:.3f}, Gi {network['gi intra ℓ=0']:.3f}, mixup {network['mixup']:.3f}"
+            ax.plot(mine["magnitude"], mine["value"], label=label)
+            rows.append({"corpus": name} | {k: network[k] for k in ("network", "gap", "gi intra ℓ=0", "mixup")})
+        ax.set(xlabel="α", ylabel="accuracy", title=name)
+        ax.legend(fontsize=7, frameon=False)
+        ax.spines[["top", "right"]].set_visible(False)
+    write(out, "equal_mixup", pd.DataFrame(rows))
+    save(figure, out, "figure_2")
+
+
+def batches(out: Path) -> None:
+    """CMI against the number of batches, mean and standard deviation over runs."""
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained", sharey=True)
+    for ax, name in zip(axes, CORPORA, strict=True):
+        for kind, rows in read(out, f"{name}_batches").groupby("perturbation", sort=False):
+            by = rows.groupby("batches")["cmi"].agg(["mean", "std"])
+            ax.errorbar(by.index, 100 * by["mean"], yerr=100 * by["std"], marker="o", ms=4, capsize=2, label=kind)
+        ax.set(xscale="log", xlabel="batches of 128", ylabel="CMI of Gi × 100", title=name)
+        ax.legend(fontsize=8, frameon=False)
+        ax.spines[["top", "right"]].set_visible(False)
+    save(figure, out, "figure_3")
+
+
+def save(figure: Any, out: Path, name: str) -> None:
+    figure.savefig(out / "figures" / f"{name}.png", dpi=120, metadata={"Software": None})
+    plt.close(figure)
+
+
+def write(out: Path, name: str, table: pd.DataFrame) -> None:
+    (out / "tables").mkdir(parents=True, exist_ok=True)
+    table.to_csv(out / "tables" / f"{name}.csv", index=False, float_format="%.6g")
+
+
+def read(out: Path, name: str) -> pd.DataFrame:
+    return pd.read_csv(out / "tables" / f"{name}.csv")
+
+
+def main() -> None:
+    """One part, or all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=[*CORPORA, "invariance", "figures", "all"])
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--out", type=Path, default=HERE)
+    parser.add_argument("--corpora", default=str(HERE / "runs"), help="where the networks go")
+    given = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    scale = SMALL if given.small else Scale()
+    if scale.small:
+        write_digits(given.corpora)
+    parts: Iterable[str] = (*CORPORA, "invariance", "figures") if given.part == "all" else (given.part,)
+    for part in parts:
+        if part in CORPORA:
+            table_one(part, given.out, given.corpora, scale)
+        elif part == "invariance":
+            table_three(given.out, given.corpora, scale)
+        else:
+            figures(given.out)
+    if torch.cuda.is_available():
+        log.info("%s", json.dumps({"device": torch.cuda.get_device_name(), "torch": torch.__version__}))
+
+
+if __name__ == "__main__":
+    main()

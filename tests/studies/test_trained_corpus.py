@@ -13,7 +13,7 @@ import torch
 from sklearn.datasets import load_digits
 
 from assay import AssayError
-from assay.studies import accuracy, load_corpus_plan, load_study_plan, study, train_corpus
+from assay.studies import accuracy, load_corpus, load_corpus_plan, load_study_plan, study, train_corpus
 from assay.studies.augmentation import Augment
 
 PLAN = """
@@ -95,6 +95,20 @@ def test_a_killed_training_goes_on_to_the_same_networks(corpus, folder, tmp_path
     again = train_corpus(load_corpus_plan(tmp_path / "plan.yaml"))
     assert again.table.equals(corpus.table)
     assert not list((tmp_path / "six" / "networks").glob("*.training"))
+
+
+def test_a_corpus_is_found_by_its_folder_alone(corpus, folder, tmp_path):
+    found = load_corpus(folder / "six")
+    assert found.table.equals(corpus.table) and found.networks == corpus.networks
+    shutil.copytree(folder / "six", tmp_path / "moved")
+    shutil.copy(folder / "digits.npz", tmp_path)
+    moved = load_corpus(tmp_path / "moved", data=tmp_path / "digits.npz")
+    assert accuracy(moved.subject("network_000"), moved.test) == corpus.table["test_accuracy"][0]
+    with pytest.raises(AssayError, match="is not a corpus"):
+        load_corpus(tmp_path)
+    (tmp_path / "moved" / "corpus.json").write_text("{")
+    with pytest.raises(AssayError, match="is damaged"):
+        load_corpus(tmp_path / "moved")
 
 
 def test_another_plan_may_not_use_the_folder(corpus, folder):

@@ -24,7 +24,7 @@ from assay.studies.prediction import Scoring, Study, predictors, rank, study
 from assay.studies.sign_error import SignError, SignErrors, sign_error
 from assay.studies.statistic import Statistic
 from assay.studies.study_plan import StudyPlan, load_study_plan
-from assay.studies.trained_corpus import TrainedCorpus, train_corpus
+from assay.studies.trained_corpus import TrainedCorpus, load_corpus, train_corpus
 
 __all__ = [
     "STATISTICS",
@@ -52,6 +52,7 @@ __all__ = [
     "granulated_kendall",
     "information_by_condition",
     "kendall_tau",
+    "load_corpus",
     "load_corpus_plan",
     "load_pgdl",
     "load_study_plan",

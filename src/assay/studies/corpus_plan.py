@@ -64,6 +64,7 @@ class CorpusPlan:
         device: Where to train.
         at_once: How many side by side.
         text: The plan as written.
+        file: Where it was.
     """
 
     network: str
@@ -75,6 +76,7 @@ class CorpusPlan:
     device: str = "cpu"
     at_once: int = 8
     text: Mapping[str, Any] = field(default_factory=dict)
+    file: str = ""
 
     def combinations(self) -> dict[str, dict[str, Any]]:
         """Names of the networks, and the hyper-parameters of each."""
@@ -130,9 +132,8 @@ def corpus_plan(root: Node) -> CorpusPlan:
         fixed[key] = convert(node, kinds[key], {})
     rest = {k: convert(root[k], kind, {}) for k, kind in _REST.items() if k in root.value}
     folder = rest.pop("corpus", f"runs/{root.file.stem}")
-    plan = CorpusPlan(
-        network, build(CorpusData, root["data"]), grid, fixed, str(root.file.parent / folder), text=root.value, **rest
-    )
+    data, place = build(CorpusData, root["data"]), str(root.file.parent / folder)
+    plan = CorpusPlan(network, data, grid, fixed, place, text=root.value, file=str(root.file.absolute()), **rest)
     _try(plan, root)
     return plan
 

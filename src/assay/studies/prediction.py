@@ -34,7 +34,10 @@ COMBINATIONS: dict[str, tuple[Combine, tuple[str, ...]]] = {
     "PCA of gi intra ℓ=0 and mixup": (first_component, ("gi intra ℓ=0", "mixup")),
     "pal intra ℓ=0 · ℓ=1": (product, ("pal intra ℓ=0", "pal intra ℓ=1")),
     "mean of pal inter and intra ℓ=0": (mean, ("pal inter ℓ=0", "pal intra ℓ=0")),
-    "DBI · (1 − mixup)": (lambda dbi, mixup: np.asarray(dbi) * (1 - np.asarray(mixup)), ("davies-bouldin index", "mixup")),
+    "DBI · (1 − mixup)": (
+        lambda dbi, mixup: np.asarray(dbi) * (1 - np.asarray(mixup)),
+        ("davies-bouldin index", "mixup"),
+    ),
 }
 """Combinations of Schiff et al. 2021, Table 1, made where their parts are there."""
 

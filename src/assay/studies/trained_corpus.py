@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,12 @@ from assay.errors import AssayError
 from assay.files import Folder
 from assay.fingerprint import fingerprint
 from assay.seeded import seeded
+from assay.settings import Node
 from assay.sources import load_weights
 from assay.stimuli.labelled import Labelled
 from assay.stimuli.transforms import Normalize
 from assay.studies.corpus import Corpus, accuracy
-from assay.studies.corpus_plan import CorpusPlan
+from assay.studies.corpus_plan import CorpusPlan, corpus_plan
 from assay.subject import Subject
 from assay.training import Trained, train_many
 
@@ -108,6 +110,28 @@ class TrainedCorpus(Corpus):
         return Subject(module.eval(), name, preprocess=normalize, example=self.train.shape, device=self.device)
 
 
+def load_corpus(folder: str | Path, data: str | Path | None = None, device: str | None = None) -> TrainedCorpus:
+    """A corpus by its folder alone.
+
+    Args:
+        folder: Where `train_corpus` put it.
+        data: Where its data are now, if not where the plan said.
+        device: Where its networks run, if not where they were trained.
+    """
+    place = Folder(str(folder))
+    if not place.exists(MANIFEST):
+        raise AssayError(f"{folder} is not a corpus: it has no {MANIFEST}")
+    try:
+        manifest = json.loads(place.read(MANIFEST))
+        root = Node(manifest["plan"], Path(manifest["file"]))
+    except (ValueError, KeyError) as error:
+        raise AssayError(f"{place.path(MANIFEST)} is damaged ({error})") from error
+    plan = corpus_plan(root)
+    if data is not None:
+        plan = replace(plan, data=replace(plan.data, path=Path(data)))
+    return TrainedCorpus(plan, str(folder), device)
+
+
 def train_corpus(plan: CorpusPlan, folder: str | None = None) -> TrainedCorpus:
     """Train what is missing of a corpus; the networks of one plan are each trained as they would be alone.
 
@@ -116,7 +140,8 @@ def train_corpus(plan: CorpusPlan, folder: str | None = None) -> TrainedCorpus:
     corpus = TrainedCorpus(plan, folder)
     place = corpus.folder
     if not place.exists(MANIFEST):
-        manifest = {"made_of": corpus.made_of, "plan": dict(plan.text), "data": corpus.train.description}
+        about = {"file": plan.file, "plan": dict(plan.text), "data": corpus.train.description}
+        manifest = {"made_of": corpus.made_of, **about}
         place.write(MANIFEST, json.dumps(manifest, indent=1, default=str).encode())
     combinations = plan.combinations()
     missing = [name for name in combinations if not place.exists(f"networks/{name}.json")]

@@ -141,6 +141,8 @@ def test_a_study_of_them_ranks_measures_and_writes_its_report(corpus, folder):
         ("depth: [1, 2]", "augmentation: [none, rotaton full]", "rotation full"),
         ("stop_accuracy: 0.9", "stop_accuracy: 90", "in \\(0, 1\\]"),
         ("width: 4", "batch_size: 4", "give it once"),
+        ("width: 4", "width: 0", "width=0 must be at least 1"),
+        ("training:", "trainng:", "training"),
         ("train: 300", "train: 3000", "which has 1200"),
         ("path: digits.npz", "path: nothing.npz", "does not exist"),
     ],

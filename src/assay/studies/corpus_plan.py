@@ -6,7 +6,7 @@ import inspect
 import itertools
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from assay.errors import AssayError, nearest
 from assay.networks import FullyConvolutional, NetworkInNetwork, resnet, vgg
 from assay.settings import Node, build, convert, read_yaml
 from assay.stimuli.labelled import Labelled, load_labelled
-from assay.studies.augmentation import LEVELS, Augment
+from assay.studies.augmentation import Augment
 from assay.training.recipe import Recipe
 
 FACTORIES: dict[str, Callable[..., nn.Module]] = {
@@ -108,8 +108,12 @@ def load_corpus_plan(path: str | Path) -> CorpusPlan:
 
 def corpus_plan(root: Node) -> CorpusPlan:
     """The training part of a plan."""
+    entries = dict(root.items())
+    for key, node in entries.items():
+        if key not in KEYS:
+            node.fail(f"unknown key{nearest(key, KEYS)}")
     for key in ("network", "data", "grid"):
-        if key not in dict(root.items()):
+        if key not in entries:
             root.fail(f"lacks the key {key!r}")
     network = convert(root["network"], str, {})
     if network not in FACTORIES:
@@ -126,7 +130,7 @@ def corpus_plan(root: Node) -> CorpusPlan:
             fixed[key] = convert(node, kinds[key], {})
     if not grid:
         root["grid"].fail("has no hyper-parameter with a list of values: nothing differs between the networks")
-    for key, node in dict(root.items()).get("training", replace(root, value={})).items():
+    for key, node in entries["training"].items() if "training" in entries else ():
         if key not in kinds or key in grid or key in fixed:
             node.fail("is in the grid too: give it once" if key in kinds else f"unknown setting{nearest(key, kinds)}")
         fixed[key] = convert(node, kinds[key], {})
@@ -139,7 +143,8 @@ def corpus_plan(root: Node) -> CorpusPlan:
 
 
 _REST: dict[str, Any] = {"corpus": str, "seed": int, "device": str, "at_once": int}
-PLAN_KEYS = ("network", "data", "grid", "training", *_REST)
+KEYS = ("network", "data", "grid", "training", *_REST, "measures", "run", "scoring")
+"""Of a plan: what is trained, and what is asked afterwards."""
 
 
 def _settings(factory: Callable[..., nn.Module]) -> dict[str, Any]:
@@ -160,24 +165,15 @@ def _levels(node: Node, kind: Any) -> tuple[Any, ...]:
 
 
 def _try(plan: CorpusPlan, root: Node) -> None:
-    """Every network and recipe can be made: errors come before hours of training."""
-    for key in ("augmentation",):
-        for level in plan.grid.get(key, (plan.fixed.get(key, "none"),)):
-            try:
-                Augment.named(level, (0.0,), (1.0,))
-            except AssayError as error:
-                root["grid"].fail(str(error))
+    """Every recipe can be made: errors come before hours of training."""
     for number, hyperparameters in enumerate(plan.combinations().values()):
         try:
             plan.recipe(hyperparameters, number, (0.0,), (1.0,))
         except AssayError as error:
-            raise AssayError(f"{root.where}: {error}") from error
+            root["grid"].fail(str(error))
 
 
 def _some(data: Labelled, count: int | None, seed: int) -> Labelled:
     if count is not None and not 0 < count <= len(data):
         raise AssayError(f"data: {count} of {data.source} are asked for, which has {len(data)}")
     return data if count is None else data.sample(count, seed)
-
-
-__all__ = ["FACTORIES", "LEVELS", "CorpusData", "CorpusPlan", "corpus_plan", "load_corpus_plan"]

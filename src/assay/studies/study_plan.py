@@ -12,12 +12,10 @@ from assay.measures.base import Measure
 from assay.plan import load_measure
 from assay.settings import Node, build, convert, read_yaml
 from assay.studies.corpus import Corpus
-from assay.studies.corpus_plan import PLAN_KEYS, corpus_plan
+from assay.studies.corpus_plan import KEYS, corpus_plan
 from assay.studies.pgdl import load_pgdl
 from assay.studies.prediction import Scoring
 from assay.studies.trained_corpus import TrainedCorpus
-
-KEYS = (*PLAN_KEYS, "pgdl", "measures", "run", "scoring")
 
 
 @dataclass(frozen=True)
@@ -44,8 +42,8 @@ def load_study_plan(path: str | Path) -> StudyPlan:
     root = read_yaml(Path(path))
     entries = dict(root.items())
     for key, node in entries.items():
-        if key not in KEYS:
-            node.fail(f"unknown key{nearest(key, KEYS)}")
+        if key not in (*KEYS, "pgdl"):
+            node.fail(f"unknown key{nearest(key, (*KEYS, 'pgdl'))}")
     if "measures" not in entries:
         root.fail("lacks the key 'measures'")
     corpus = _corpus(root, entries)

@@ -152,6 +152,10 @@ def train_corpus(plan: CorpusPlan, folder: str | None = None) -> TrainedCorpus:
     if not missing:
         return corpus
 
+    with torch.device("meta"):  # what cannot be built is said before anything is trained
+        for name in missing:
+            plan.build(combinations[name], corpus.train)
+
     def networks() -> Iterator[nn.Module]:
         for name in missing:
             with seeded(plan.seed * 100_003 + numbers[name]):

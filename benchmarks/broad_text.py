@@ -12,13 +12,12 @@ import resource
 import tempfile
 import time
 from collections import defaultdict
-from pathlib import Path
 
 import numpy as np
 from timing import where
 
-from assay.broad.conditions import run_specs
-from assay.broad.protocol import Protocol, _jobs, _write_manifest, run_conditions
+from assay.broad.data import Dataset, Modality
+from assay.broad.protocol import Protocol, dry_run, run_conditions
 from assay.broad.results import Results
 from assay.broad.systems import Evaluators, Module, Parts, Team
 from assay.broad.tasks import make_tasks
@@ -31,47 +30,48 @@ TEAMS = (
     Team("s", "sparse", {"text": Parts(
         Module("bag_of_words"), Module("sparse_autoencoder"), Module("linear_svr", COSTS))}),
 )  # fmt: skip
-EVALUATORS = {"text": Evaluators(Module("bag_of_words"), Module("topics", {"grid": {"topics": [20]}}))}
+EVALUATORS: dict[Modality, Evaluators] = {
+    "text": Evaluators(Module("bag_of_words"), Module("topics", {"grid": {"topics": [20]}}))
+}
+
+
+def of_the_plan(count: int) -> Dataset:
+    """So many reviews, of as many restaurants as the plan's share."""
+    return generated_reviews(count, max(round(count * 10_066 / 433_697), 1))
 
 
 def conditions(count: int, n: int, processes: int, cap: int | None, ratings: tuple[str, ...] | None) -> None:
     start = time.perf_counter()
-    reviews = generated_reviews(count)
+    reviews = of_the_plan(count)
     print(f"{len(reviews):,} reviews generated: {time.perf_counter() - start:.0f} s")
     protocol = Protocol(n=n, validation_cap=cap, ratings=ratings)
     start = time.perf_counter()
     tasks = make_tasks(None, reviews, "the secret of a benchmark", n=n, ratings=ratings, validation_cap=cap)
     print(f"{len(tasks)} partitions: {time.perf_counter() - start:.0f} s")
     total: dict[str, float] = defaultdict(float)
-    began = time.perf_counter()
+    began, peak = time.perf_counter(), 0.0
     with tempfile.TemporaryDirectory() as place:
         results = Results(place)
-        _write_manifest(results, tasks, TEAMS, EVALUATORS, "the secret of a benchmark", protocol, None)
         for task in tasks:
-            keys = tuple(
-                f"{task.name}/{job.key}"
-                for job in _jobs(task, TEAMS, EVALUATORS, protocol)
-                if job.spec.condition.number <= 4
-            )
-            records = run_conditions(task, TEAMS, EVALUATORS, results, protocol, processes, keys)
+            runs = dry_run([task], TEAMS, EVALUATORS, protocol)
+            without_learner = [f"{task.name}/{run['run']}" for run in runs if not run["learner"]]
+            records = run_conditions(task, TEAMS, EVALUATORS, results, protocol, processes, without_learner)
             truth, _ = task.truth()
             for record in records:
-                stages = {k if k[:4] != "fold" else "folds": 0.0 for k in record.seconds}
+                peak = max(peak, record.peak_bytes)
                 for name, took in record.seconds.items():
-                    stages[name if name[:4] != "fold" else "folds"] += took
-                for name, took in stages.items():
-                    total[f"{record.run} {name}"] += took
+                    total[f"{record.run} {'folds' if name.startswith('fold') else name}"] += took
                 found = results.predictions(task.name, record.run, protocol.k)
                 rmse = "" if found is None else f"RMSE {np.sqrt(((found[:, :, 0] - truth[:, 0]) ** 2).mean()):.3f}"
                 print(f"{task.name:>14} {record.run:>3} {record.status} {rmse} {record.reason}", flush=True)
     print(json.dumps({k: round(v) for k, v in sorted(total.items())}, indent=1))
-    peak = max(resource.getrusage(w).ru_maxrss for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 2**20
+    peak = max(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, peak) / 2**30
     print(f"{where('cpu')}; all: {(time.perf_counter() - began) / 60:.0f} min; peak of one process {peak:.2f} GiB")
 
 
 def learners(count: int, device: str, epochs: int) -> None:
     """Both deep text learners on the whole training text of one rating."""
-    reviews = generated_reviews(count)
+    reviews = of_the_plan(count)
     task = make_tasks(None, reviews, "the secret of a benchmark", ratings=("Overall",))[0]
     learn = np.concatenate([task.partition.training, task.partition.validation])
     inputs = task.dataset.inputs
@@ -103,8 +103,6 @@ if __name__ == "__main__":
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--epochs", type=int, default=5)
     options = parser.parse_args()
-    assert len(run_specs(("n", "s"))) == 11
-    assert Path(__file__).exists()
     if options.device == "cpu":
         ratings = tuple(options.ratings) if options.ratings else None
         conditions(options.count, options.n, options.processes, options.cap, ratings)

@@ -19,6 +19,9 @@ Where = Annotated[str, typer.Argument(help="The plan, or the folder of an evalua
 def check(
     plan: PlanFile,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the runs.")] = False,
+    run: Annotated[
+        str | None, typer.Option(help="Folder to keep the checks in, for its report; the plan's own if it is there.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a plan and its systems on a few instances, and list what would run; exit code 3 if a check fails."""
@@ -26,6 +29,8 @@ def check(
     from assay.broad.partition import commitment
     from assay.broad.plan import load_broad_plan
     from assay.broad.protocol import dry_run as runs
+    from assay.broad.results import CHECKS, Results
+    from assay.broad.systems import system_hash
 
     loaded = load_broad_plan(plan)
     tasks = loaded.tasks()
@@ -36,16 +41,12 @@ def check(
             for modality, parts in team.parts.items():
                 if getattr(loaded, modality) is None:
                     continue
+                system = system_hash(parts.described)[:12]
                 for one in check_system(parts, loaded.sample(modality), documents=team.documents, modality=modality):
-                    checks.append(
-                        {
-                            "team": team.name,
-                            "task": modality,
-                            "requirement": one.requirement,
-                            "status": one.status,
-                            "what": one.sentence,
-                        }
-                    )
+                    found = (team.name, modality, one.requirement, one.status, one.sentence, system)
+                    checks.append(dict(zip(CHECKS, found, strict=True)))
+        if run is not None or Results(loaded.folder).folder.exists():
+            Results(run or loaded.folder).write_checks(checks)
     partitions = [{"task": task.name, "partition": task.partition.hash} for task in tasks]
     if as_json:
         print_json(

@@ -162,11 +162,9 @@ def _on_ray(
     address: bool | str,
     resources: Resources,
 ) -> Iterator[CellInfo]:
-    ray = optional("ray", "ray", "ray=…")
     if not missing:
         return
-    if not ray.is_initialized():
-        ray.init(address=None if address is True else str(address), log_to_driver=False, include_dashboard=False)
+    ray = start_ray(address)
     threads = torch.get_num_threads()
 
     @ray.remote(num_cpus=resources.cpus, num_gpus=resources.gpus, max_retries=resources.retries)  # type: ignore[untyped-decorator]
@@ -187,6 +185,19 @@ def _on_ray(
             info = CellInfo(key.subject, key.measure, key.fingerprint, "failed", now(), 0.0, 0, 0, *lost)
             write_cell(folder, key, info, None)
             yield info
+
+
+def start_ray(address: bool | str) -> Any:
+    """The package ray, connected to the cluster at an address, or (True) to one found or started here."""
+    ray = optional("ray", "ray", "ray=…")
+    if not ray.is_initialized():
+        try:
+            ray.init(address=None if address is True else str(address), log_to_driver=False, include_dashboard=False)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise AssayError(
+                f"ray={address}: there is no Ray cluster ({first_line(error)}); give its address, as 10.0.0.1:6379"
+            ) from error
+    return ray
 
 
 def _labelled(measures: Measure | Iterable[Measure] | Mapping[str, Measure]) -> dict[str, Measure]:

@@ -10,9 +10,10 @@ import pytest
 
 from assay import AssayError
 from assay.broad import inference
-from assay.broad.analysis import TABLES, Analysis, RunResult, TaskTruth, analyze_results
+from assay.broad.analysis import TABLES, Analysis, analyze_results
 from assay.broad.conditions import CONTRASTS
 from assay.broad.metrics import MAP, RMSE, average_precision_11pt, mean_average_precision, rmse
+from assay.broad.scores import RunResult, TaskTruth
 from assay.files import Folder
 
 KEYS = ("1", "2n", "2s", "3n", "3s", "4n", "4s", "5n", "5s", "6n", "6s")

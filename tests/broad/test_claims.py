@@ -53,7 +53,7 @@ def test_sentences_carry_the_numbers():
     )
     undecided = judge(BY_NAME["central"], UNCLEAR)[1]
     assert undecided.startswith("Undecided whether condition 6 outperforms condition 3: advantage 0.0100 MAP")
-    assert "A true difference of 0.0300 would be found four times in five." in undecided
+    assert "A single test at 5 % would find a true difference of 0.0300 four times in five." in undecided
     assert judge(BY_NAME["non-inferior"], WORSE)[1].startswith(
         "An extension of the plan: Not supported, condition 6 is inferior to condition 1 by 0.02 or more: "
     )

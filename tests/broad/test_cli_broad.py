@@ -91,11 +91,14 @@ def test_check_lists_runs_and_conformance(tmp_path):
     del plan["video"]
     plan["measures"] = []
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
-    said = json.loads(assay("check", tmp_path / "plan.yaml", "--json").stdout)
+    said = json.loads(assay("check", tmp_path / "plan.yaml", "--run", tmp_path / "kept", "--json").stdout)
     assert len([r for r in said["runs"] if r["task"] == "text:Overall" and "." not in r["run"]]) == 11
     assert {c["requirement"] for c in said["checks"]} >= {"J1", "J2", "J3", "J4", "J5", "J6"}
     assert not [c for c in said["checks"] if c["status"] == "fail"]
     assert len(said["commitment"]) == 64
+    kept = pd.read_csv(tmp_path / "kept" / "conformance.csv", dtype=str)
+    assert kept.to_dict("records") == said["checks"]
+    assert not (tmp_path / "runs").exists()  # checking makes no folder by itself
     only = json.loads(assay("check", tmp_path / "plan.yaml", "--dry-run", "--json").stdout)
     assert only["checks"] == []
     assert only["runs"] == said["runs"]
@@ -155,3 +158,22 @@ def test_the_command_line_says_it_in_one_sentence(tmp_path):
     done = assay("check", tmp_path / "plan.yaml", expect=2)
     assert "lacks the key 'secret'" in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_checks_are_kept_in_the_plans_folder_if_it_is_there(tmp_path, monkeypatch, there):
+    from typer.testing import CliRunner
+
+    from assay.broad import conformance
+    from assay.broad.bench import Check
+    from assay.cli_broad import broad
+
+    plan = yaml.safe_load(PLAN.read_text()) | {"measures": []}
+    del plan["video"]
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
+    folder = tmp_path / "runs" / "twins-small"
+    if there:
+        folder.mkdir(parents=True)
+    monkeypatch.setattr(conformance, "check_system", lambda *_, **__: [Check("J1", "pass", "three layers")])
+    assert CliRunner().invoke(broad, ["check", str(tmp_path / "plan.yaml"), "--json"]).exit_code == 0
+    assert (folder / "conformance.csv").exists() == there

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from assay import AssayError
 from assay.broad.partition import (
     Partition,
+    apportioned,
     commitment,
     create_stratified_folds,
     first_labels,
@@ -50,6 +51,18 @@ def test_ties_of_remainders_go_to_the_larger_class_then_the_lower_label():
     assert sample_stratified(np.array([7, 7, 3, 3]), 1, np.random.default_rng(0))[0] in (2, 3)
     larger = np.repeat([0, 1], (1, 3))  # 2 of 4: 0.5 and 1.5
     assert np.bincount(larger[sample_stratified(larger, 2, np.random.default_rng(0))]).tolist() == [0, 2]
+
+
+@given(st.integers(0, 500), st.lists(st.integers(1, 50), min_size=1, max_size=12))
+def test_apportionment_adds_up_and_is_within_one_of_the_proportion(total, weights):
+    weights = np.array(weights)
+    parts = apportioned(total, weights)
+    assert parts.sum() == total and (abs(parts - total * weights / weights.sum()) < 1).all()
+
+
+def test_ties_in_an_apportionment_are_exact():
+    """26 of 884 in 798, 84, 2: both remainders are 8/17, which floats tell apart; the larger weight has it."""
+    assert apportioned(26, np.array([798, 84, 2])).tolist() == [24, 2, 0]
 
 
 @settings(max_examples=200, deadline=None)

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from assay import AssayError
-from assay.broad.analysis import RunResult, TaskTruth
 from assay.broad.metrics import MAP, mean_average_precision
+from assay.broad.scores import RunResult, TaskTruth
 from assay.broad.sites import Site, compare_sites
 
 RNG = np.random.default_rng(0)

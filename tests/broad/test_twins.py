@@ -19,7 +19,6 @@ from assay.broad.twins import (
     CORRELATIONS,
     PATTERNS,
     SHARES,
-    apportioned,
     generated_clips,
     generated_reviews,
 )
@@ -163,13 +162,6 @@ def test_other_sizes_keep_the_proportions_and_every_action(training, test, seed)
         found = np.bincount(twin.targets.sum(axis=1), minlength=4)
         expected = count * np.array(by_labels) / sum(by_labels)
         assert found[0] == 0 and (abs(found[1:] - expected) < 1).all()
-
-
-@given(st.integers(0, 500), st.lists(st.integers(1, 50), min_size=1, max_size=12))
-def test_apportionment_adds_up_and_is_within_one_of_the_proportion(total, weights):
-    weights = np.array(weights)
-    parts = apportioned(total, weights)
-    assert parts.sum() == total and (abs(parts - total * weights / weights.sum()) < 1).all()
 
 
 def test_clips_follow_from_their_fields_and_survive_pickling(small):

@@ -41,6 +41,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from assay.broad.data import Features, Inputs
 from assay.broad.features import packed, unpacked
+from assay.broad.systems import arguments
 from assay.broad.trained import load_learner, save_learner
 from assay.networks import LearnedStack
 
@@ -109,7 +110,7 @@ def serve(factory: Callable[..., Any], argv: Sequence[str] | None = None) -> Non
     transform.add_argument("--out", type=Path, required=True)
     asked = parser.parse_args(argv)
     given = json.loads(asked.parameters.read_text()) if asked.parameters else {}
-    learner = factory(**{k: tuple(v) if isinstance(v, list) else v for k, v in given.items()})
+    learner = factory(**arguments(given))
     learner = learner.shallow() if asked.depth == "shallow" else learner
     if asked.verb == "layers":
         each = algorithms(learner) or ["unknown"] * len(learner.layers)

@@ -109,7 +109,7 @@ def _numbers(found: Mapping[str, Any]) -> str:
 def _rest(claim: Claim, verdict: Verdict, found: Mapping[str, Any]) -> str:
     said = ""
     if verdict == UNDECIDED:
-        said += f" A true difference of {found['mdd']:.4f} would be found four times in five."
+        said += f" A single test at 5 % would find a true difference of {found['mdd']:.4f} four times in five."
     if claim.rule != "non-inferior":
         said += f" The plan's own rule (standard errors over folds): {found['plan_rule']}."
     if claim.diagnosis and verdict == REFUTED:

@@ -14,7 +14,7 @@ import numpy as np
 
 from assay.broad.conditions import RunSpec
 from assay.broad.data import Array, Features
-from assay.broad.features import PARTS, FeatureStore, count, features_hash, finite, joined, rows
+from assay.broad.features import PARTS, FeatureStore, count, dense, features_hash, finite, joined, rows
 from assay.broad.metrics import Metric
 from assay.broad.modules.classifier import Classifier, NotApplicable
 from assay.broad.modules.clips import as_vectors
@@ -65,6 +65,12 @@ class Job:
         return f"{self.spec.key}{layer}{share}"
 
     @property
+    def on_gpu(self) -> bool:
+        """Whether a module of it asks for one, by ``device``."""
+        modules = (self.module, self.classifier, self.learner)
+        return any(str(m.parameters.get("device")).startswith("cuda") for m in modules if m is not None)
+
+    @property
     def modules(self) -> dict[str, Any]:
         """For manifests."""
         found = {"module": self.module.described, "classifier": self.classifier.described}
@@ -92,7 +98,7 @@ def make_job(spec: RunSpec, view_modality: Any, teams: Mapping[str, Team], evalu
         assert parts is not None
         job = replace(job, learner=parts.learner)
         if condition.unsupervised == "DUL" and parts.trained_from is not None:
-            job = replace(job, trained_from=str(parts.trained_from), declaration=parts.declaration)
+            job = replace(job, trained_from=str(parts.trained_from.absolute()), declaration=parts.declaration)
     return job
 
 
@@ -187,7 +193,7 @@ class RunCondition:
             if shallow:
                 learner = learner.shallow()
             self.layers = list(learner.layers)
-        self.check_layers(learner, shallow)
+        self.check_layers(shallow)
         key = fingerprint(key, shallow, job.modules.get("trained_from"), job.share)
         self.learner = job.trained_from or f"work/features/{key}.learner"
         kept = self.store.read(f"{key}{job.layer}")
@@ -225,8 +231,8 @@ class RunCondition:
         self.store.write(f"{key}{job.layer}", found)
         return found
 
-    def check_layers(self, learner: Any, shallow: bool) -> None:
-        """At least three layers of one algorithm, or one if shallow (J1, F5)."""
+    def check_layers(self, shallow: bool) -> None:
+        """At least three layers, or one if shallow (J1, F5); `assay.broad.conformance` asks for one algorithm too."""
         n = len(self.layers)
         if shallow and n != 1:
             self.nonconforming = f"the shallow learner has {n} layers, not 1"
@@ -299,7 +305,8 @@ class RunCondition:
 
     def _require_same(self, found: Features, again: Features, what: str) -> None:
         """A few instances alone and in reverse order come out as among the others: tolerances are of float32 sums."""
-        for a, b in zip(_dense(found), _dense(again)[::-1], strict=True):
+        in_order = rows(again, np.arange(count(again))[::-1])
+        for a, b in zip(dense(found), dense(in_order), strict=True):
             if a.shape != b.shape or not np.allclose(a, b, rtol=1e-3, atol=1e-4):
                 raise Violation(
                     "learned at test time",
@@ -406,12 +413,6 @@ def _warnings(model: Any) -> list[str]:
     if getattr(model, "constant_", False):
         found.append("one class only in the fold: constant scores")
     return found
-
-
-def _dense(X: Features) -> list[Array]:
-    if isinstance(X, list):
-        return X
-    return list(np.asarray(X.todense()) if hasattr(X, "todense") else np.atleast_1d(X))
 
 
 def _kept(place: str, like: Any) -> Any:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,10 +40,11 @@ class FeatureStore:
             self.folder.write(f"features/{key}/{part}", packed(features[part]))
         self.folder.write(f"features/{key}/whole.json", json.dumps(sorted(features)).encode())
 
-    def forget(self, key: str) -> None:
-        """Make room."""
-        for name in ("whole.json", *PARTS):
-            self.folder.remove(f"features/{key}/{name}")
+    def forget(self) -> None:
+        """Make room, on a local disk; learners stay."""
+        for kept in Path(self.folder.path("features")).glob("*/"):
+            (kept / "whole.json").unlink(missing_ok=True)  # first: without it nothing is read
+            shutil.rmtree(kept)
 
 
 def features_hash(features: dict[str, Features]) -> str:
@@ -79,6 +82,14 @@ def finite(features: Features) -> bool:
     if isinstance(features, list):
         return all(bool(np.isfinite(f).all()) for f in features)
     return bool(np.isfinite(features.data if sparse.issparse(features) else features).all())
+
+
+def dense(features: Features) -> list[Array]:
+    """As arrays: one of all instances, or one of each where they differ in size."""
+    if isinstance(features, list):
+        return features
+    matrix: Any = features
+    return [matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)]
 
 
 def _content(features: Any) -> Any:

@@ -35,23 +35,26 @@ def sample_stratified(labels: Array, n: int, rng: np.random.Generator) -> Array:
     if not 0 <= n <= len(labels):
         raise AssayError(f"n={n}: a sample without replacement has between 0 and all {len(labels)} instances")
     classes, sizes = np.unique(labels, return_counts=True)
-    counts = _largest_remainder(sizes.tolist(), n)
+    counts = apportioned(n, sizes)
     chosen = [
         rng.permutation(np.flatnonzero(labels == label))[:count] for label, count in zip(classes, counts, strict=True)
     ]
     return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *chosen]))
 
 
-def _largest_remainder(sizes: list[int], n: int) -> list[int]:
-    total = sum(sizes)
-    if not total:
-        return [0] * len(sizes)
-    exact = [Fraction(size * n, total) for size in sizes]
-    counts = [int(share) for share in exact]
-    order = sorted(range(len(sizes)), key=lambda c: (-(exact[c] - counts[c]), -sizes[c], c))
-    for c in order[: n - sum(counts)]:
-        counts[c] += 1
-    return counts
+def apportioned(total: int, weights: Array) -> Array:
+    """Whole numbers that add up to ``total``, in the proportions of whole numbers: ⌊total·w/Σw⌋ or one more.
+
+    What rounding down leaves over goes to the largest remainders, ties to the larger weight, then to the first.
+
+    Example:
+        >>> apportioned(10, np.array([750, 68, 5])).tolist()
+        [9, 1, 0]
+    """
+    counts, remainders = np.divmod(total * weights, weights.sum())
+    order = np.lexsort((-weights, -remainders))
+    counts[order[: total - counts.sum()]] += 1
+    return np.asarray(counts)
 
 
 def create_stratified_folds(concepts: Array, k: int, rng: np.random.Generator | None = None) -> list[Array]:

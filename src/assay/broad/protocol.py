@@ -11,18 +11,21 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from assay.broad.analysis import Analysis, RunResult, TaskTruth, analyze_results
+from assay.broad.analysis import Analysis, analyze_results
 from assay.broad.condition import Job, make_job
 from assay.broad.conditions import CONTRASTS, RunSpec, run_specs
 from assay.broad.data import Dataset, Modality
+from assay.broad.features import FeatureStore
 from assay.broad.metrics import METRICS
 from assay.broad.partition import commitment
 from assay.broad.results import DONE, Results, RunRecord
+from assay.broad.scores import RunResult, TaskTruth
 from assay.broad.sites import Site, compare_sites
 from assay.broad.systems import Evaluators, Team, require_one_each
 from assay.broad.tasks import METRIC_OF, Task, make_tasks
 from assay.broad.work import Order, work
 from assay.errors import AssayError
+from assay.files import Folder
 from assay.store.manifest import environment, now
 
 Phase = Literal["mid", "end"]
@@ -97,7 +100,7 @@ def run_protocol(
         protocol: How.
         processes: Runs at a time.
         only: Only runs that match, as ``video/6s`` or ``text:Food/1``; these are done anew.
-        ray: True for a cluster of this machine, or an address.
+        ray: True for a Ray cluster found or started here, or the address of one.
         plan: The plan as written, for the manifest.
         forbidden: Files in which labels are: a system that opens one of them has peeked.
     """
@@ -140,7 +143,8 @@ def run_conditions(
     place = Path(results.folder.path("work")) / f"{view.hash[:12]}.view"
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(pickle.dumps(view))
-    truth = results.folder.path("truth")
+    # Absolute paths: nodes of a cluster work in folders of their own.
+    hidden = (results.folder.path("truth"), str(place), *(str(Path(file).absolute()) for file in forbidden))
     threads = max((os.cpu_count() or 1) // max(processes, 1), 1)
     orders = []
     for job in _jobs(task, teams, evaluators, protocol):
@@ -149,8 +153,8 @@ def run_conditions(
             continue
         orders.append(
             Order(
-                task.name, str(place), job, results.folder.url, results.folder.path("work"),
-                (truth, str(place), *forbidden), protocol.limit_s, threads, bool(only),
+                task.name, str(place), job, results.folder.path(), results.folder.path("work"), hidden,
+                protocol.limit_s, threads, bool(only),
             )
         )  # fmt: skip
     # The other layers of a learner come last: they find it trained.
@@ -160,18 +164,8 @@ def run_conditions(
     finally:
         place.unlink(missing_ok=True)
     if all(record.status in (*DONE, "not applicable") for record in records) and not only:
-        _forget(Path(results.folder.path("work")) / "features")
+        FeatureStore(Folder(results.folder.path("work"))).forget()
     return records
-
-
-def _forget(features: Path) -> None:
-    """Features of a task all of whose runs are done; learners stay."""
-    if features.exists():
-        for key in features.iterdir():
-            if key.is_dir():
-                for file in sorted(key.iterdir(), reverse=True):  # whole.json first
-                    file.unlink()
-                key.rmdir()
 
 
 def _jobs(
@@ -329,16 +323,7 @@ def _write_manifest(
                 "letter": team.letter,
                 "name": team.name,
                 "documents": dict(team.documents),
-                "parts": {
-                    modality: {
-                        "preprocessor": parts.preprocessor.described,
-                        "learner": parts.learner.described,
-                        "classifier": parts.classifier.described,
-                        "trained_from": str(parts.trained_from) if parts.trained_from else None,
-                        "declaration": parts.declaration,
-                    }
-                    for modality, parts in team.parts.items()
-                },
+                "parts": {modality: parts.described for modality, parts in team.parts.items()},
             }
             for team in teams
         ],

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from assay.broad.data import Array
 from assay.errors import AssayError
@@ -17,6 +18,7 @@ DONE = ("done", "non-conforming", "pre-trained")  # statuses whose predictions c
 STATUSES = (
     *DONE, "failed", "timeout", "invalid", "peeked", "learned at test time", "not applicable", "missing",
 )  # fmt: skip
+CHECKS = ("team", "task", "requirement", "status", "what", "system")  # columns of the table of conformance
 
 
 class Violation(AssayError):
@@ -61,6 +63,8 @@ class RunRecord:
         seconds: By stage.
         layers: Of the learner.
         learner: File of the learner as it was after learning.
+        traceback: Of what it ended in, if that was no sentence.
+        peak_bytes: Memory its process took at most; recorded, not ranked.
     """
 
     task: str
@@ -74,6 +78,7 @@ class RunRecord:
     layers: list[str] = field(default_factory=list)
     learner: str = ""
     traceback: str = ""
+    peak_bytes: int = 0
 
 
 class Results:
@@ -101,10 +106,6 @@ class Results:
                 return {k: kept[k] for k in kept.files if k != "info"}, info
         except Exception:
             return None
-
-    def remove_fold(self, task: str, run: str, fold: int) -> None:
-        """Forget a fold, so that it is made again."""
-        self.folder.remove(_fold_name(task, run, fold))
 
     def write_run(self, record: RunRecord) -> None:
         """How a run went."""
@@ -143,6 +144,17 @@ class Results:
         if len({f[1].hash for f in found if f is not None}) > 1:  # some are of an earlier plan
             return None
         return np.stack([f[0]["predictions"] for f in found if f is not None])
+
+    def write_checks(self, checks: list[dict[str, str]]) -> None:
+        """What came of checking the systems' conformance, one check a row, for the report."""
+        table = pd.DataFrame(checks, columns=list(CHECKS))
+        self.folder.write("conformance.csv", table.to_csv(index=False, lineterminator="\n").encode())
+
+    def read_checks(self) -> pd.DataFrame | None:
+        """What `write_checks` wrote; None if the systems were not checked."""
+        if not self.folder.exists("conformance.csv"):
+            return None
+        return pd.read_csv(io.BytesIO(self.folder.read("conformance.csv")), dtype=str, keep_default_na=False)
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
         """What was evaluated, where and when."""

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from assay.broad.analysis import RunResult, TaskTruth
 from assay.broad.data import Array
+from assay.broad.scores import RunResult, TaskTruth
 from assay.errors import AssayError
 
 COLUMNS = {

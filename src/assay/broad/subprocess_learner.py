@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from assay.broad.data import Features
-from assay.broad.features import packed as packed
-from assay.broad.features import unpacked as unpacked
+from assay.broad.features import packed, unpacked
 from assay.broad.results import Violation
-from assay.broad.systems import FORBIDDEN
+from assay.broad.systems import require_tuning
 from assay.errors import AssayError, first_line
 
 # Stands between the harness and the command, and ends the command if the harness dies, even if it is killed.
@@ -77,9 +76,7 @@ class SubprocessLearner:
             raise AssayError(f"timeout_s={timeout_s} must be positive, or None for no limit")
         if depth not in ("deep", "shallow"):
             raise AssayError(f"depth={depth!r} is not 'deep' or 'shallow'")
-        for key in parameters or {}:
-            if key.lower() in FORBIDDEN:
-                raise AssayError(f"parameters: {key!r} would choose an architecture; parameters may only tune one")
+        require_tuning(parameters or {}, "parameters")
         self.command, self.parameters = tuple(command), dict(parameters or {})
         self.environment, self.timeout_s, self.workdir = dict(environment or {}), timeout_s, workdir
         self.sources: tuple[str, ...] = tuple(sources)
@@ -146,18 +143,8 @@ class SubprocessLearner:
             model, out = folder / "model", folder / "Y.npz"
             _write(model, self.model_)
             (folder / "X.npz").write_bytes(packed(X))
-            self._call(
-                folder,
-                "transform",
-                "--model",
-                model,
-                "--data",
-                folder / "X.npz",
-                "--layer",
-                layer % layers,
-                "--out",
-                out,
-            )
+            words = ("--model", model, "--data", folder / "X.npz", "--layer", layer % layers, "--out", out)
+            self._call(folder, "transform", *words)
             self.model_ = _read(model)
             if not out.is_file():
                 raise AssayError(f"{self._name} transform ended well, but did not write the file given as --out")

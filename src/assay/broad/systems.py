@@ -7,8 +7,9 @@ import functools
 import hashlib
 import importlib.util
 import inspect
+import json
 import sysconfig
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,6 @@ from assay.broad.data import Modality
 from assay.errors import AssayError, nearest
 from assay.sources import import_named
 
-# Parameters tune an algorithm; they do not choose another one (J3).
 FORBIDDEN = ("architecture", "algorithm", "backbone", "model", "network", "network_type", "class", "type", "kind")
 REGISTRY: dict[str, str] = {
     "bag_of_features": "assay.broad.modules.bag_of_features:BagOfFeatures",
@@ -39,6 +39,24 @@ REGISTRY: dict[str, str] = {
 }
 
 
+def require_tuning(parameters: Iterable[str], whose: str) -> None:
+    """Parameters tune an algorithm; they do not choose another one (J3)."""
+    for name in parameters:
+        if name.lower() in FORBIDDEN:
+            raise AssayError(
+                f"{whose}: the parameter {name!r} would choose an architecture; parameters may only tune one"
+            )
+
+
+def arguments(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters as they were before a file made lists of their tuples.
+
+    >>> arguments({"units": [8, 8], "seed": 0})
+    {'units': (8, 8), 'seed': 0}
+    """
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()}
+
+
 @dataclass(frozen=True)
 class Module:
     """A part of a system: where its code is, and its parameters.
@@ -54,11 +72,7 @@ class Module:
     frozen: str | None = None
 
     def __post_init__(self) -> None:
-        for key in self.parameters:
-            if key.lower() in FORBIDDEN:
-                raise AssayError(
-                    f"{self.name}: the parameter {key!r} would choose an architecture; parameters may only tune one"
-                )
+        require_tuning(self.parameters, self.name)
 
     def factory(self) -> Callable[..., Any]:
         """The class or function that makes it."""
@@ -80,8 +94,7 @@ class Module:
             needed = p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
             if needed and key not in self.parameters:
                 raise AssayError(f"{self.name}: the parameter {key!r} has no default: give it")
-        given = {k: tuple(v) if isinstance(v, list) else v for k, v in self.parameters.items()}
-        return factory(**given)
+        return factory(**arguments(self.parameters))
 
     @property
     def source_hash(self) -> str:
@@ -130,6 +143,17 @@ class Parts:
                 f"trained_from={self.trained_from} needs a declaration that it was learned by the protocol, and by whom"
             )
 
+    @property
+    def described(self) -> dict[str, Any]:
+        """For manifests."""
+        return {
+            "preprocessor": self.preprocessor.described,
+            "learner": self.learner.described,
+            "classifier": self.classifier.described,
+            "trained_from": str(self.trained_from) if self.trained_from else None,
+            "declaration": self.declaration,
+        }
+
 
 @dataclass(frozen=True)
 class Team:
@@ -158,6 +182,11 @@ class Evaluators:
 
     extractor: Module
     classifier: Module
+
+
+def system_hash(described: Mapping[str, Any]) -> str:
+    """Of a system as `Parts.described` describes it, or as a manifest does: other code or parameters, another hash."""
+    return hashlib.sha256(json.dumps(described, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def require_one_each(teams: tuple[Team, ...]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import pickle
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from sklearn.base import BaseEstimator
 from torch import nn
 
 from assay.errors import AssayError, first_line
+from assay.files import Folder
 
 # What learners are made of: modules of ours whose classes do nothing when they are made, …
 _OURS = ("assay.networks", "assay.training", "assay.broad.modules")
@@ -47,10 +47,7 @@ def save_learner(learner: Any, path: str | Path) -> None:
             f"{type(learner).__name__} cannot be written to a file ({first_line(error)}): keep only data in it"
         ) from error
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f"{target.name}.{uuid.uuid4().hex}.partial")
-    temporary.write_bytes(data)
-    temporary.replace(target)
+    Folder(str(target.parent)).write(target.name, data)
 
 
 def load_learner(path: str | Path, like: Any) -> Any:

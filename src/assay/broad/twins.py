@@ -16,6 +16,7 @@ import numpy as np
 from assay.broad.data import Array, Dataset, Inputs
 from assay.broad.hollywood2 import ACTIONS, TEST, TRAINING, Shape
 from assay.broad.opentable import LONGEST, RATINGS, SHORTEST
+from assay.broad.partition import apportioned
 from assay.errors import AssayError
 from assay.fingerprint import fingerprint
 from assay.progress import report
@@ -221,19 +222,6 @@ def _labels(count: int, shape: Shape, sizes: Array, rng: np.random.Generator) ->
         targets[row, chosen] = True
         left[chosen] -= 1
     return rng.permutation(targets)
-
-
-def apportioned(total: int, weights: Array) -> Array:
-    """Whole numbers in the given proportions that add up to ``total``: largest remainders, ties to the larger weight.
-
-    >>> apportioned(10, np.array([750, 68, 5])).tolist()
-    [9, 1, 0]
-    """
-    exact = total * weights / weights.sum()
-    whole: Array = np.floor(exact).astype(np.int64)
-    order = np.lexsort((-weights, whole - exact))
-    whole[order[: total - whole.sum()]] += 1
-    return whole
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
+import resource
+import socket
+import sys
+import threading
 import time
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -19,9 +24,12 @@ from assay.broad.features import FeatureStore
 from assay.broad.modules.classifier import NotApplicable
 from assay.broad.results import Results, RunRecord, Violation
 from assay.broad.tasks import View
-from assay.errors import AssayError, first_line, optional
+from assay.errors import AssayError, first_line
+from assay.evaluate import start_ray
 from assay.files import Folder
 from assay.progress import report
+
+RETRIES = 3  # of a run whose Ray worker is lost
 
 
 @dataclass(frozen=True)
@@ -73,14 +81,25 @@ def do(order: Order, connection: Connection | None = None) -> RunRecord:
     except Exception as error:
         record = run.record("failed", f"{type(error).__name__}: {first_line(error)}", traceback.format_exc())
     if record != results.read_run(record.task, record.run):
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        record = replace(record, peak_bytes=peak * (1 if sys.platform == "darwin" else 1024))
         results.write_run(record)
     return record
 
 
 def _process(order: Order, connection: Connection) -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     do(order, connection)
     connection.send(None)
     connection.close()
+
+
+def _end_with_parent() -> None:
+    """Nobody waits for this run any more: another may be doing it already."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _clean_processes() -> Any:
@@ -104,15 +123,13 @@ class _Running:
 
     def finished(self) -> RunRecord | None:
         """How it went, once it is over."""
-        results = Results(self.order.results)
-        key = (self.order.task, self.order.job.key)
         alive = self.process.is_alive()  # before listening: what it said at last is still heard
         try:
             while self.connection.poll():
                 what = self.connection.recv()
                 if what is None:
                     self.process.join()
-                    return results.read_run(*key)
+                    return Results(self.order.results).read_run(self.order.task, self.order.job.key)
                 self.what, self.since = what, time.monotonic()
         except (EOFError, OSError):
             pass
@@ -120,17 +137,12 @@ class _Running:
             self.process.join()
             code = self.process.exitcode
             died = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-            return self._lost("failed", f"the process died at {self.what!r} ({died})", results)
+            return _lost(self.order, "failed", f"the process died at {self.what!r} ({died})")
         limit = self.order.limit_s
         if limit is not None and self.what != "starting" and time.monotonic() - self.since > limit:
             self.stop()
-            return self._lost("timeout", f"{self.what!r} took longer than {limit:g} s", results)
+            return _lost(self.order, "timeout", f"{self.what!r} took longer than {limit:g} s")
         return None
-
-    def _lost(self, status: str, reason: str, results: Results) -> RunRecord:
-        record = RunRecord(self.order.task, self.order.job.key, status, reason, modules=self.order.job.modules)
-        results.write_run(record)
-        return record
 
     def stop(self) -> None:
         """Now."""
@@ -167,19 +179,50 @@ def work(orders: Sequence[Order], processes: int = 1, ray: bool | str = False) -
 
 
 def _on_ray(orders: Sequence[Order], address: bool | str) -> Iterator[RunRecord]:
-    """Each run on a node of a cluster, still in a process of its own; the folder is one that all nodes see."""
-    ray: Any = optional("ray", "ray", "ray=…")
-    if not ray.is_initialized():
-        ray.init(address=None if address is True else str(address), log_to_driver=False, include_dashboard=False)
+    """Each run a task of a Ray cluster, still in a process of its own; the folder is one that all nodes see.
 
-    @ray.remote(num_cpus=1)  # type: ignore[untyped-decorator]
+    A run has a core for each of its threads, and a GPU if one of its modules asks for it. Where its worker or its node
+    is lost it is done again, up to `RETRIES` times; then its status is ``failed``.
+    """
+    if not orders:
+        return
+    ray = start_ray(address)
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    most = max(int(node.get("CPU", 0)) for node in nodes)
+    if any(order.job.on_gpu for order in orders) and not any(node.get("GPU", 0) for node in nodes):
+        raise AssayError("a module asks for device=cuda, and no node of the Ray cluster has a GPU")
+    here = Path.cwd()
+
+    @ray.remote(max_retries=RETRIES)  # type: ignore[untyped-decorator]
     def one(order: Order) -> RunRecord:
+        if not Path(order.view).exists():
+            raise AssayError(f"{socket.gethostname()} does not see {order.results}: use a folder that all nodes share")
+        if here.is_dir():  # data may be named relative to it
+            os.chdir(here)
         return next(iter(work([order])))
 
-    waiting = [one.remote(order) for order in orders]
-    done = 0
-    while waiting:
-        ready, waiting = ray.wait(waiting, num_returns=1)
-        done += 1
-        report("runs", done, len(orders))
-        yield ray.get(ready[0])
+    waiting: dict[Any, Order] = {}
+    for order in orders:
+        cores = max(min(order.threads, most), 1)
+        task = one.options(num_cpus=cores, num_gpus=int(order.job.on_gpu))
+        waiting[task.remote(replace(order, threads=cores))] = order
+    try:
+        while waiting:
+            (ready,), _ = ray.wait(list(waiting), num_returns=1)
+            order = waiting.pop(ready)
+            try:
+                record = ray.get(ready)
+            except ray.exceptions.RayError as error:
+                record = _lost(order, "failed", f"Ray: {first_line(getattr(error, 'cause', None) or error)}")
+            report("runs", len(orders) - len(waiting), len(orders))
+            yield record
+    finally:
+        for task in waiting:
+            ray.cancel(task, force=True)
+
+
+def _lost(order: Order, status: str, reason: str) -> RunRecord:
+    """The record of a run that could not write its own."""
+    record = RunRecord(order.task, order.job.key, status, reason, modules=order.job.modules)
+    Results(order.results).write_run(record)
+    return record

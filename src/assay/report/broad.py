@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from assay.broad.conditions import CONTRASTS
-from assay.broad.results import DONE
+from assay.broad.results import DONE, Results
+from assay.broad.systems import system_hash
 from assay.report import broad_text as text
 from assay.report.broad_figures import (
     difference,
@@ -46,7 +47,7 @@ NOTES = {
     "p (Benjamini–Hochberg)": "adjusted so that at most 5 % of what is called significant is false",
     "not inferior": "whether the lower end of the interval is above −δ",
     "δ": "margin declared before the run",
-    "smallest detectable": "true difference that would have been found with a probability of 80 %",
+    "smallest detectable": "true difference that a single test at 5 % finds with a probability of 80 %",
 }
 MAIN_CLAIMS = ("central", "comparable in quality", "non-inferior")
 DIAGNOSTIC_CLAIMS = ("deep learning helps", "depth helps")
@@ -386,11 +387,29 @@ def checklist_table(e: Evaluation) -> Table:
     return Table("Submission checklist", pd.DataFrame(made))
 
 
+def conformance_table(e: Evaluation) -> Table | None:
+    """What ``assay broad check`` found of the systems; of those that have changed since, that it is out of date."""
+    checks = Results(e.files.url).read_checks()
+    if checks is None or checks.empty:
+        return None
+    systems = {
+        (team["name"], modality): system_hash(parts)[:12]
+        for team in e.manifest["teams"]
+        for modality, parts in team["parts"].items()
+    }
+    made = []
+    for row in rows(checks):
+        system = row.pop("system")
+        now = systems.get((row["team"], row["task"]))
+        made.append(row if system == now else row | {"status": "out of date"})
+    notes = {"status": "out of date: source or parameters have changed since it was checked"}
+    return Table("Conformance (the plan, §3.2)", pd.DataFrame(made), notes, "conformance.csv")
+
+
 def system_blocks(e: Evaluation) -> list[Block]:
     """Components, documents and, where it was checked, conformance."""
-    blocks: list[Block] = [component_table(e), checklist_table(e)]
-    checks = e.tables.get("conformance")
-    return blocks if checks is None or checks.empty else [*blocks, Table("Conformance", checks)]
+    conformance = conformance_table(e)
+    return [component_table(e), checklist_table(e), *([] if conformance is None else [conformance])]
 
 
 def partition_table(e: Evaluation) -> Table:

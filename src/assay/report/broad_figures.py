@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import matplotlib as mpl
@@ -149,42 +150,46 @@ def difference(row: dict[str, Any]) -> str:
 
 def learning_curves(e: Evaluation, task: TaskShown) -> LineChart | None:
     """Condition 6 by the share of the unlabelled data its learner was trained on; 0 is random weights."""
-    lines = []
-    for letter, team in e.teams.items():
-        found = {_share(run): row for run, row in e.beside(task, f"6{letter}").items() if ".layer" not in run}
-        points = [
-            Point(share, row["mean"], _around(row), f"{share:.0%} of the data", f"{task.metric} {_value(row)}")
-            for share, row in sorted(found.items())
-        ]
-        if len(points) > 1:
-            lines.append((team, tuple(points)))
-    if not lines:
-        return None
+
+    def places(_: str, runs: list[str]) -> list[tuple[str, float, str]]:
+        shares = sorted((_share(run), run) for run in runs if ".layer" not in run)
+        return [(run, share, f"{share:.0%} of the data") for share, run in shares]
+
     caption = f"{task.title}: learning curves of condition 6 ({task.better}; 0 % is random weights; ± standard error)"
-    label = f"mean {task.metric}"
-    return LineChart(caption, "share of the unlabelled data", label, tuple(lines), csv=e.csv("extra"))
+    return _beside_6(e, task, places, caption, "share of the unlabelled data")
 
 
 def layer_contributions(e: Evaluation, task: TaskShown) -> LineChart | None:
     """Condition 6 with the classifier reading each layer in turn; the last is the run itself."""
+    modality = [t for t in e.manifest["tasks"] if t["modality"] == task.modality]
+
+    def places(six: str, runs: list[str]) -> list[tuple[str, float, str]]:
+        depth = 1 + max(sum(run.startswith(f"{six}.layer") for run in t["runs"]) for t in modality)
+        layers = sorted((int(run.partition(".layer")[2] or depth), run) for run in runs if ".share" not in run)
+        return [(run, (i - 1) / max(depth - 1, 1), f"layer {i} of {depth}") for i, run in layers]
+
+    caption = f"{task.title}: condition 6 read at each layer ({task.better}; ± standard error)"
+    return _beside_6(e, task, places, caption, "relative depth: first to last layer")
+
+
+def _beside_6(
+    e: Evaluation,
+    task: TaskShown,
+    places: Callable[[str, list[str]], list[tuple[str, float, str]]],
+    caption: str,
+    x_label: str,
+) -> LineChart | None:
+    """A line for each team: its run of condition 6 and those beside it, each at its place on x, with a label."""
     lines = []
     for letter, team in e.teams.items():
-        found = {run: row for run, row in e.beside(task, f"6{letter}").items() if ".share" not in run}
-        order = sorted(found, key=lambda run: int(run.partition(".layer")[2] or 1_000_000))
+        found = e.beside(task, f"6{letter}")
         points = [
-            Point(
-                i / max(len(order) - 1, 1), found[run]["mean"], _around(found[run]), f"layer {i + 1} of {len(order)}",
-                f"{task.metric} {_value(found[run])}",
-            )
-            for i, run in enumerate(order)
-        ]  # fmt: skip
+            Point(place, found[run]["mean"], _around(found[run]), label, f"{task.metric} {_value(found[run])}")
+            for run, place, label in places(f"6{letter}", list(found))
+        ]
         if len(points) > 1:
             lines.append((team, tuple(points)))
-    if not lines:
-        return None
-    caption = f"{task.title}: condition 6 read at each layer ({task.better}; ± standard error)"
-    label = f"mean {task.metric}"
-    return LineChart(caption, "relative depth: first to last layer", label, tuple(lines), csv=e.csv("extra"))
+    return LineChart(caption, x_label, f"mean {task.metric}", tuple(lines), csv=e.csv("extra")) if lines else None
 
 
 def _share(run: str) -> float:

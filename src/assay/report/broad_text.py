@@ -79,10 +79,10 @@ PLAN_RULE = (
     "raised false alarms in 8 to 26 % of video-like and 42 to 70 % of text-like evaluations."
 )
 TWO_COMPONENTS = (
-    "Two-component interval (95 %): the mean difference over folds ± 1.96 · √(variance over folds + variance over "
-    "resampled test sets, the same resample for both systems and all folds). In the same simulations it was wrong in "
-    "5 to 8 % of cases. Verdicts rest on it, with p values adjusted by Holm. Differences are signed so that positive "
-    "is better."
+    "Two-component interval (95 %): the mean difference over K folds ± 1.96 · √(s²/K + v), s² its variance over folds "
+    "and v that of the mean over resampled test sets, the same resample for both systems and all folds. In the same "
+    "simulations it was wrong in 5 to 8 % of cases. Verdicts rest on it, with p values adjusted by Holm. Differences "
+    "are signed so that positive is better."
 )
 STATISTICS = (
     PLAN_RULE,
@@ -92,8 +92,9 @@ STATISTICS = (
     "Not inferior: the lower end of the interval is above −δ, the margin declared before the run. “Comparable in "
     "quality” in the plan's words asks only for the absence of a significant loss, which little data always gives; "
     "non-inferiority is this report's addition.",
-    "Smallest detectable difference: the true difference that would have been found with a probability of 80 %. A "
-    "contrast without a finding says little about smaller ones.",
+    "Smallest detectable difference: the true difference that a single test at 5 % finds with a probability of 80 %; "
+    "adjusted for the planned contrasts it takes a larger one. A contrast without a finding says little about smaller "
+    "ones.",
     "Ranking: by condition 6, one for each metric and task. Stability is the share of resampled test sets and folds "
     "that keep the order; tied means that the interval of the difference covers 0.",
 )

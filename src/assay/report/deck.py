@@ -106,8 +106,8 @@ class Deck:
             more = f" ({i + 1} of {len(pages)})" if len(pages) > 1 else ""
             slide = self._slide(f"{title}{more}", notes)
             top = TOP
-            for block in page:
-                rest = sum(_least(b, size) + GAP for b in page[page.index(block) + 1 :])
+            for j, block in enumerate(page, 1):
+                rest = sum(_least(b, size) + GAP for b in page[j:])
                 top += self._draw(slide, block, top, size, BOTTOM - top - rest) + GAP
 
     def bytes(self) -> bytes:

@@ -14,6 +14,7 @@ from assay.report.broad import (
     checklist_table,
     class_table,
     component_table,
+    conformance_table,
     contrasts_table,
     deviations,
     glossary_table,
@@ -69,7 +70,7 @@ def broad_deck(e: Evaluation) -> Deck:
         if charts:
             what = "Plan §5.4.1 and §5.4.2: wanted at the end of the phase."
             deck.add(f"{task.title}: learning curve and layers", [Beside(charts)], what)
-    deck.add("Conformance and documents", [checklist_table(e)], "Plan §3.2, Validation.")
+    deck.add("Conformance and documents", [checklist_table(e), *_conformance(e)], "Plan §3.2, Validation.")
     _issues(deck, e)
     _appendix(deck, e, whole)
     return deck
@@ -158,6 +159,16 @@ def _changes(e: Evaluation) -> list[str]:
     said = (e.manifest.get("plan") or {}).get("changes") or []
     listed = [str(s) for s in said] if isinstance(said, list) else [str(said)]
     return listed or (["first edition"] if e.protocol.get("iteration", 1) == 1 else ["none recorded"])
+
+
+def _conformance(e: Evaluation) -> list[Table | Text]:
+    """What did not simply pass; the page lists all."""
+    table = conformance_table(e)
+    if table is None:
+        return []
+    noted = table.frame[table.frame["status"] != "pass"]
+    passed = Text(f"{len(table.frame) - len(noted)} of {len(table.frame)} checks of the systems passed.")
+    return [passed] if noted.empty else [passed, Table(table.caption, noted)]
 
 
 def _issues(deck: Deck, e: Evaluation) -> None:

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,7 +11,7 @@ from sklearn.metrics.pairwise import additive_chi2_kernel
 from assay import AssayError
 from assay.broad.modules import kernels
 from assay.broad.modules.classifier import NotApplicable
-from assay.broad.modules.kernels import Remembered, chi2, chi2_distances, intersection, linear, mean_distance
+from assay.broad.modules.kernels import chi2, chi2_distances, intersection, linear, mean_distance
 
 
 def histograms(seed: int, rows: int, bins: int = 30) -> np.ndarray:
@@ -36,7 +33,7 @@ def test_worked_examples():
     a, b = np.array([[1.0, 0.0, 3.0, 0.0]]), np.array([[1.0, 2.0, 1.0, 0.0]])
     assert chi2_distances(a, b) == pytest.approx((0 + 2 + 1) / 2, rel=1e-15)
     assert intersection(a, b) == 2 and linear(a, b) == 4
-    assert chi2(a, b, scale=3.0) == pytest.approx(np.exp(-0.5), rel=1e-15)
+    assert chi2(chi2_distances(a, b), scale=3.0) == pytest.approx(np.exp(-0.5), rel=1e-15)
 
 
 def test_histograms_that_do_not_overlap_are_as_far_apart_as_half_their_mass():
@@ -81,48 +78,11 @@ def test_sparse_is_dense_whatever_the_blocks(kernel, monkeypatch):
 @pytest.mark.parametrize("kernel", ["chi2", "intersection", "linear"])
 def test_kernels_have_no_negative_eigenvalues(kernel):
     a = histograms(2, 40)
-    gram = chi2(a, a, mean_distance(chi2_distances(a, a))) if kernel == "chi2" else getattr(kernels, kernel)(a, a)
+    gram = getattr(kernels, "chi2_distances" if kernel == "chi2" else kernel)(a, a)
+    gram = chi2(gram, mean_distance(gram)) if kernel == "chi2" else gram
     np.testing.assert_allclose(gram, gram.T, rtol=1e-13)
     # Rounding moves the eigenvalues of a 40 × 40 matrix by its norm times a few 1e-16.
     assert np.linalg.eigvalsh(gram).min() > -1e-12 * np.abs(gram).sum()
-
-
-# -- what is remembered ---------------------------------------------------------------------------------
-
-
-def test_work_on_the_same_arrays_is_done_once():
-    remembered, a, b = Remembered(), np.ones(3), np.ones(3)
-    calls = []
-    for arrays in [(a, b), (a, b), (b, a), (a, a)]:
-        remembered("sum", arrays, lambda arrays=arrays: calls.append(arrays) or np.zeros(2))
-    remembered("other", (a, b), lambda: calls.append("other") or np.zeros(2))
-    assert len(calls) == 4 and len(remembered) == 4
-
-
-def test_an_array_in_the_place_of_a_dead_one_is_not_taken_for_it():
-    remembered = Remembered()
-    for i in range(50):  # without references kept, CPython gives several of these the same id
-        assert remembered("value", (np.full(10, i),), lambda i=i: np.array(i)) == i
-
-
-def test_what_is_kept_is_bounded_and_the_least_recently_used_goes_first():
-    remembered = Remembered(limit=3 * 16_000)
-    a, b, c, d = (np.zeros(1000) for _ in range(4))
-    for array in (a, b, c, a, d):
-        remembered("copy", (array,), array.copy)
-    assert len(remembered) == 3
-    assert remembered("copy", (a,), lambda: None) is not None  # still there
-    assert remembered("copy", (b,), lambda: "again") == "again"
-
-
-def test_copies_and_pickles_begin_empty():
-    remembered = Remembered(limit=77)
-    remembered("one", (np.zeros(1),), lambda: 1)
-    for other in (copy.deepcopy(remembered), pickle.loads(pickle.dumps(remembered))):
-        assert len(other) == 0 and other.limit == 77
-
-
-# -- the rest -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kernel", [chi2_distances, intersection])

@@ -14,7 +14,7 @@ from assay.broad.data import Inputs
 from assay.broad.modules import topics as module
 from assay.broad.modules.classifier import NotApplicable
 from assay.broad.modules.topics import TopicPredictor, Topics, learn_topics
-from assay.broad.modules.words import BagOfWords, PresentWords, TfIdfWords
+from assay.broad.modules.words import BagOfWords
 
 
 def corpus(seed: int, reviews: int, topics: int = 2, words: int = 30, length: int = 40):
@@ -172,22 +172,21 @@ def test_the_number_of_topics_is_tuned():
 TEXTS = ["good food good wine", "bad food", "good wine", "noisy bad place"]
 
 
-def words(kind):
+def words(weights):
     inputs = Inputs(TEXTS, ("a", "b", "c", "d"))
-    return kind().fit(inputs).transform(inputs)
+    return BagOfWords(weights=weights).fit(inputs).transform(inputs)
 
 
-@pytest.mark.parametrize("kind", [BagOfWords, PresentWords])
-def test_counts_and_presence_are_applicable(kind):
-    assert kind().counts
-    predictions = TopicPredictor(topics=2).fit(words(kind), np.array([5, 1, 4, 2])).predict(words(kind))
+@pytest.mark.parametrize("weights", ["counts", "binary"])
+def test_counts_and_presence_are_applicable(weights):
+    predictions = TopicPredictor(topics=2).fit(words(weights), np.array([5, 1, 4, 2])).predict(words(weights))
     assert ((predictions >= 1) & (predictions <= 5)).all()
 
 
 @pytest.mark.parametrize(
     ("features", "reason"),
     [
-        (words(TfIdfWords), "not whole numbers"),
+        (words("tfidf"), "not whole numbers"),
         (np.tanh(np.random.default_rng(0).normal(size=(4, 6))), "negative values"),
         (np.full((4, 6), 0.5, dtype=np.float32), "not whole numbers"),
     ],

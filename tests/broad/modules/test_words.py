@@ -9,7 +9,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from assay import AssayError
 from assay.broad.data import Inputs
-from assay.broad.modules.words import BagOfWords, PresentWords, TfIdfWords
+from assay.broad.modules.words import WEIGHTS, BagOfWords
 
 WORD = r"\w+(?:['’]\w+)*"
 
@@ -39,13 +39,15 @@ def test_counts_are_those_of_scikit_learn(reviews):
 
 def test_presence_is_that_of_scikit_learn(reviews):
     theirs = CountVectorizer(token_pattern=WORD, binary=True).fit_transform(reviews.items)
-    np.testing.assert_array_equal(PresentWords().fit(reviews).transform(reviews).toarray(), theirs.toarray())
+    np.testing.assert_array_equal(
+        BagOfWords(weights="binary").fit(reviews).transform(reviews).toarray(), theirs.toarray()
+    )
 
 
 def test_tfidf_is_that_of_scikit_learn(reviews):
     train, new = reviews.take(np.arange(150)), reviews.take(np.arange(150, 200))
     theirs = TfidfVectorizer(token_pattern=WORD).fit(train.items)
-    ours = TfIdfWords(terms=10**6).fit(train)
+    ours = BagOfWords(10**6, "tfidf").fit(train)
     # Single precision.
     np.testing.assert_allclose(ours.transform(new).toarray(), theirs.transform(new.items).toarray(), atol=1e-6)
 
@@ -77,8 +79,8 @@ def test_terms_come_from_the_training_reviews_only():
 
 
 def test_a_review_without_known_words_is_an_empty_row():
-    for kind in (BagOfWords, TfIdfWords, PresentWords):
-        words = kind().fit(given_as(["good food"]))
+    for weights in WEIGHTS:
+        words = BagOfWords(weights=weights).fit(given_as(["good food"]))
         row = words.transform(given_as(["xyzzy", "", "food"]))
         assert row.getnnz(axis=1).tolist() == [0, 0, 1] and np.isfinite(row.data).all()
 
@@ -89,10 +91,9 @@ def test_capitals_and_apostrophes():
     assert BagOfWords(lower=False).fit(given_as(["Good good"])).vocabulary_ == ["Good", "good"]
 
 
-def test_tfidf_rows_have_length_one_and_only_the_others_are_counts(reviews):
-    rows = TfIdfWords().fit(reviews).transform(reviews)
+def test_tfidf_rows_have_length_one(reviews):
+    rows = BagOfWords(weights="tfidf").fit(reviews).transform(reviews)
     np.testing.assert_allclose(np.sqrt(rows.multiply(rows).sum(axis=1)), 1, rtol=1e-6)
-    assert [BagOfWords(weights=weights).counts for weights in ("counts", "binary", "tfidf")] == [True, True, False]
 
 
 # -- properties -----------------------------------------------------------------------------------------
@@ -108,7 +109,7 @@ def test_reviews_together_are_reviews_one_by_one(texts, weights):
 def test_the_matrix_given_is_left_as_it_is():
     counts = sparse.csr_matrix(np.array([[0.0, 3.0], [2.0, 1.0]], dtype=np.float32))
     before = counts.copy()
-    PresentWords().fit(given_as(counts)).transform(given_as(counts))
+    BagOfWords(weights="binary").fit(given_as(counts)).transform(given_as(counts))
     assert (counts != before).nnz == 0
 
 
@@ -126,7 +127,7 @@ def test_the_matrix_given_is_left_as_it_is():
         (lambda: BagOfWords().fit(given_as([np.ones(3)])), "reviews as text or a sparse matrix of counts"),
         (lambda: BagOfWords().fit(given_as(sparse.csr_matrix([[-1.0]]))), "negative, NaN or infinite"),
         (lambda: BagOfWords().fit(given_as(sparse.csr_matrix([[np.nan]]))), "negative, NaN or infinite"),
-        (lambda: TfIdfWords().transform(given_as(["a"])), "TfIdfWords has not chosen any terms yet"),
+        (lambda: BagOfWords().transform(given_as(["a"])), "BagOfWords has not chosen any terms yet"),
         (lambda: BagOfWords().fit(given_as(["a"])).transform(given_as(sparse.csr_matrix([[1]]))), "the same kind"),
         (
             lambda: (

@@ -21,7 +21,6 @@ from assay.errors import AssayError, nearest
 
 Grid = Mapping[str, Sequence[Any]]
 COSTS = tuple(2.0**k for k in range(-5, 16, 2))  # what LIBSVM's authors advise to search
-FEW_COSTS = (2.0**-3, 2.0**1, 2.0**5)
 STEPS = 300_000
 LOWEST, HIGHEST = 1, 5  # ratings
 
@@ -112,13 +111,6 @@ class BinaryClassifier(_Learns):
 class Rater(_Learns):
     """A predictor of ratings from 1 to 5, for text."""
 
-    _clipped: int = 0  # of the predictions, not of what was learned
-
-    @property
-    def clipped_(self) -> int:
-        """How many values the latest predictions had outside of [1, 5]."""
-        return self._clipped
-
     def fit(self, X: Features, y: Array) -> Self:
         """Learns from instances and their ratings."""
         matrix, ratings = checked_matrix(X, y), np.asarray(y, dtype=np.float64)
@@ -134,10 +126,7 @@ class Rater(_Learns):
 
     def predict(self, X: Features) -> Array:
         """Ratings in [1, 5]."""
-        values = self.margins(X)
-        ratings: Array = np.clip(values, LOWEST, HIGHEST)
-        self._clipped = int((ratings != values).sum())
-        return ratings
+        return np.asarray(np.clip(self.margins(X), LOWEST, HIGHEST))
 
 
 def squash(margins: Array) -> Array:

@@ -6,7 +6,7 @@ The bag of features of Wang et al. 2009, with learned descriptors as in Le, Zou,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -16,10 +16,10 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.metrics import pairwise_distances_argmin
 
 from assay.broad.data import Array, Features
-from assay.broad.modules.text_learner import on_device
+from assay.broad.modules.stack_learner import StackLearner, on_device
 from assay.broad.modules.windows import windows
 from assay.errors import AssayError
-from assay.networks import ConvolutionalDeepBeliefNetwork, LearnedStack, StackedISA
+from assay.networks import ConvolutionalDeepBeliefNetwork, StackedISA
 from assay.progress import report
 from assay.training import Greedy
 
@@ -29,7 +29,7 @@ STARTS = 3  # of k-means
 
 
 @dataclass(eq=False)
-class ClipLearner:
+class ClipLearner(StackLearner):
     """A stack that learns from blocks as a learner from clips, each frames × height × width.
 
     Learning: ``blocks`` blocks from random places of each clip teach the stack; then, for each layer, the descriptors
@@ -58,7 +58,6 @@ class ClipLearner:
         ((3, 5), array([1., 1., 1.]))
     """
 
-    stack: LearnedStack
     sizes: Sequence[Size]
     step: Size
     blocks: int = 200
@@ -79,29 +78,12 @@ class ClipLearner:
             raise AssayError(f"window={self.window} is shorter than a block of {frames} frames: give a longer one")
         self.vocabularies_: list[Array] = []
 
-    @property
-    def layers(self) -> list[str]:
-        """Names of the layers of the stack."""
-        return self.stack.layers
-
-    def shallow(self) -> Self:
-        """The same with the first layer only, not fitted; it learns from the same blocks."""
-        return replace(self, stack=self.stack.shallow())
-
     def fit(self, X: Features) -> Self:
         """Learn layers and vocabularies from clips."""
         clips = self._checked(X, self.sizes[-1])
         with on_device(self.stack, self.device):
             self.stack.fit(self._sampled(clips, self.sizes[-1], 0), settings=self.settings)
-            self._learn_words(clips)
-        return self
-
-    def untrained(self, X: Features) -> Self:
-        """Vocabularies learned, the layers as they were before learning."""
-        clips = self._checked(X, self.sizes[-1])
-        self.stack.stack.load_state_dict(self.stack.start)
-        with on_device(self.stack, self.device):
-            self._learn_words(clips)
+        self._learn_around(clips)
         return self
 
     def transform(self, X: Features, layer: int = -1) -> Features:
@@ -134,10 +116,13 @@ class ClipLearner:
             raise AssayError(f"clip {number} activates nothing in {self.layers[0]}: there are no votes to weight")
         return np.asarray(votes / votes.sum())
 
-    def _learn_words(self, clips: list[Array]) -> None:
+    def _learn_around(self, X: Features) -> None:
+        """The vocabulary of each layer."""
+        clips = self._checked(X, self.sizes[-1])
         self.vocabularies_ = []
         for layer in range(len(self.layers)):
-            found, _ = self._described(self._sampled(clips, self.sizes[layer], 1 + layer), layer)
+            with on_device(self.stack, self.device):
+                found, _ = self._described(self._sampled(clips, self.sizes[layer], 1 + layer), layer)
             distinct = len(np.unique(found, axis=0))
             if distinct < self.words:
                 raise AssayError(
@@ -214,13 +199,8 @@ def isa_clips(
         groups: Directions in a subspace, for each layer.
         stride: Between blocks of a layer inside a block of the next.
         iterations: Steps of learning for each layer, at most.
-        step: Frames, rows and columns from one described block to the next.
-        blocks: Taken from each clip to learn from.
-        words: In each vocabulary.
-        weighted: Whether blocks vote with their activation.
-        window: Frames of a window; None for one histogram of the clip.
+        step, blocks, words, weighted, window, device: As of a `ClipLearner`.
         seed: Of everything drawn.
-        device: ``"cpu"`` or ``"cuda"``.
 
     Le, Zou, Yeung, Ng 2011; 200 blocks of each clip, 3,000 words and weighted votes as in their released system.
     """
@@ -260,16 +240,11 @@ def cdbn_clips(
         weight_decay: λ.
         sparsity: β.
         target: ρ, the mean activation aimed at.
-        step: Frames, rows and columns from one described patch to the next.
-        blocks: Patches taken from each clip to learn from.
-        words: In each vocabulary.
-        weighted: Whether patches vote with their activation.
-        window: Frames of a window; None for one histogram of the clip.
+        step, blocks, words, weighted, window, device: As of a `ClipLearner`; blocks are patches of one frame.
         epochs: Passes over the patches for each layer.
         batch_size: Patches per step.
         learning_rate: Of Adam, at the start.
         seed: Of everything drawn.
-        device: ``"cpu"`` or ``"cuda"``.
 
     Lee, Grosse, Ranganath, Ng 2009.
     """

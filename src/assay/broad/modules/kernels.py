@@ -5,7 +5,6 @@ Zhang, Marszałek, Lazebnik, Schmid 2007 and Wang et al. 2009 (χ²); Barla, Odo
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -63,45 +62,17 @@ def mean_distance(distances: Array) -> float:
     return mean if mean > 0 else 1.0
 
 
-def chi2(a: Matrix, b: Matrix, scale: float) -> Array:
+def chi2(distances: Array, scale: float) -> Array:
     """χ² kernel exp(−D/A).
 
     Args:
-        a: Histograms, one a row.
-        b: Others.
-        scale: A: `mean_distance` of the training instances.
+        distances: D, as `chi2_distances` gives them.
+        scale: A, the `mean_distance` of the training instances.
+
+    >>> chi2(np.array([0.0, 3.0]), scale=3.0).round(4)
+    array([1.    , 0.3679])
     """
-    return np.exp(chi2_distances(a, b) / -scale)
-
-
-class Remembered:
-    """Results of slow work on arrays, found again by which arrays they were made of.
-
-    Arrays are told apart by identity, which is quick, and safe because they are kept as long as the result: no other
-    array can have their place in memory. They must not be changed. The least recently used results go when what is
-    kept exceeds ``limit`` bytes. Copies and pickles begin empty.
-    """
-
-    def __init__(self, limit: int = 2**29) -> None:
-        self.limit = limit
-        self._kept: OrderedDict[tuple[Any, ...], tuple[tuple[Any, ...], Any, int]] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    def __reduce__(self) -> tuple[type[Remembered], tuple[int]]:
-        return Remembered, (self.limit,)
-
-    def __call__(self, what: str, arrays: tuple[Any, ...], work: Callable[[], Any]) -> Any:
-        """The result of ``work()``, or the one kept from an earlier call."""
-        key = (what, *map(id, arrays))
-        if key not in self._kept:
-            result = work()
-            self._kept[key] = (arrays, result, _size(result) + sum(map(_size, arrays)))
-            while len(self._kept) > 1 and sum(size for *_, size in self._kept.values()) > self.limit:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
-        return self._kept[key][1]
+    return np.exp(distances / -scale)
 
 
 def _chi2(x: Array, y: Array) -> Array:
@@ -144,9 +115,3 @@ def _require_histograms(a: Matrix, b: Matrix, kernel: str) -> None:
         values = matrix.data if sparse.issparse(matrix) else matrix
         if np.size(values) and np.min(values) < 0:
             raise NotApplicable(f"{kernel} compares histograms, and the features have negative values")
-
-
-def _size(value: Any) -> int:
-    if sparse.issparse(value):
-        return int(value.data.nbytes + value.indices.nbytes + value.indptr.nbytes)
-    return sum(map(_size, value)) if isinstance(value, (list, tuple)) else int(np.asarray(value).nbytes)

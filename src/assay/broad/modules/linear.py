@@ -7,7 +7,7 @@ Plan §5.3.2. In LIBLINEAR the intercept is penalised with the weights, in LIBSV
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.special import log_expit, softmax
@@ -26,6 +26,7 @@ from assay.broad.modules.classifier import (
     checked_cost,
     may_stop_early,
 )
+from assay.broad.modules.remembered import Remembering
 from assay.errors import AssayError
 
 COST_GRID: Grid = {"C": COSTS}
@@ -113,7 +114,7 @@ class Logistic(Rater):
 
 
 @dataclass(eq=False)
-class LinearSVR(Rater):
+class LinearSVR(Remembering, Rater):
     """LIBSVM's ε-support vector regression with a linear kernel (−s 3 −t 0).
 
     min ½‖w‖² + C Σ max(0, |yᵢ − w·xᵢ − b| − ε); predictions are w·x + b, whatever the number of support vectors.
@@ -140,13 +141,6 @@ class LinearSVR(Rater):
         checked_cost(self.C)
         if not self.epsilon >= 0:
             raise AssayError(f"epsilon={self.epsilon} must not be negative")
-        self._remembered = kernels.Remembered()
-
-    def with_settings(self, **chosen: Any) -> Self:
-        """A fresh copy that has learned nothing, but remembers inner products."""
-        copy = super().with_settings(**chosen)
-        copy._remembered = self._remembered
-        return copy
 
     def _learn(self, X: Any, y: Array) -> None:
         # Inner products from one matrix product, not pair by pair inside LIBSVM, and only once for all of a grid.

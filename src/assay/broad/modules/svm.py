@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.svm import SVC
@@ -18,7 +18,6 @@ from assay.broad.data import Array
 from assay.broad.modules import kernels
 from assay.broad.modules.classifier import (
     COSTS,
-    FEW_COSTS,
     STEPS,
     BinaryClassifier,
     Grid,
@@ -26,6 +25,7 @@ from assay.broad.modules.classifier import (
     checked_cost,
     may_stop_early,
 )
+from assay.broad.modules.remembered import Remembering
 from assay.errors import AssayError, nearest
 
 Kernel = Literal["linear", "chi2", "intersection"]
@@ -36,11 +36,10 @@ _COMPARE: dict[str, Callable[[Any, Any], Array]] = {
     "intersection": kernels.intersection,
 }
 SVM_GRID: Grid = {"kernel": tuple(_COMPARE), "C": COSTS}
-SMALL_SVM_GRID: Grid = {"kernel": tuple(_COMPARE), "C": FEW_COSTS}
 
 
 @dataclass(eq=False)
-class KernelSVM(BinaryClassifier):
+class KernelSVM(Remembering, BinaryClassifier):
     """Support vector machine: min ½‖w‖² + C Σ s(yᵢ)·max(0, 1 − yᵢ(⟨w, φ(xᵢ)⟩ + b)), s = n/(2n₊) or n/(2n₋).
 
     Copies made by ``with_settings`` share what they computed of the kernels: a search over C, or over classes, on
@@ -70,13 +69,6 @@ class KernelSVM(BinaryClassifier):
         if self.kernel not in _COMPARE:
             raise AssayError(f"kernel={self.kernel!r} is unknown{nearest(self.kernel, _COMPARE)}")
         checked_cost(self.C)
-        self._remembered = kernels.Remembered()
-
-    def with_settings(self, **chosen: Any) -> Self:
-        """A fresh copy that has learned nothing, but remembers kernels."""
-        copy = super().with_settings(**chosen)
-        copy._remembered = self._remembered
-        return copy
 
     def _learn(self, X: Any, y: Array) -> None:
         compared = self._compare(X, X)
@@ -95,4 +87,4 @@ class KernelSVM(BinaryClassifier):
         return np.asarray(self._remembered(self.kernel, (a, b), lambda: _COMPARE[self.kernel](a, b)))
 
     def _kernel(self, compared: Array) -> Array:
-        return np.exp(compared / -self.scale_) if self.kernel == "chi2" else compared
+        return kernels.chi2(compared, self.scale_) if self.kernel == "chi2" else compared

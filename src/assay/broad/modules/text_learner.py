@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -13,26 +12,17 @@ from scipy import sparse
 from torch import Tensor
 
 from assay.broad.data import Array, Features
+from assay.broad.modules.stack_learner import StackLearner, on_device
 from assay.errors import AssayError
-from assay.networks import LearnedStack, StackedAutoencoder, StackedDenoisingAutoencoder
+from assay.networks import StackedAutoencoder, StackedDenoisingAutoencoder
 from assay.training import Greedy
 
 Span = Literal["unit", "centred"]
 ROWS = 2048  # rows that are dense at a time
 
 
-@contextmanager
-def on_device(stack: LearnedStack, device: str) -> Iterator[None]:
-    """Inside the block the stack is on ``device``; outside on the CPU, so that what is saved opens everywhere."""
-    stack.to(device)
-    try:
-        yield
-    finally:
-        stack.to("cpu")
-
-
 @dataclass(eq=False)
-class MatrixLearner:
+class MatrixLearner(StackLearner):
     """A stack as a learner from a matrix of features, n rows, dense or sparse.
 
     Each column is scaled by its least and greatest value in training and cut off there; a column that is constant in
@@ -57,7 +47,6 @@ class MatrixLearner:
         (['stack.0', 'stack.1', 'stack.2'], (4, 3))
     """
 
-    stack: LearnedStack
     span: Span = "unit"
     samples: int = 20_000
     epochs: int = 30
@@ -76,20 +65,11 @@ class MatrixLearner:
         self.high_: Array | None = None
         self.mean_: Array | None = None
 
-    @property
-    def layers(self) -> list[str]:
-        """Names of the layers of the stack."""
-        return self.stack.layers
-
-    def shallow(self) -> Self:
-        """The same with the first layer only, not fitted."""
-        return replace(self, stack=self.stack.shallow())
-
     def fit(self, X: Features) -> Self:
         """Learn the scales from all rows, the layers from some of them."""
-        matrix = self._learn_scales(X)
-        count = matrix.shape[0]
-        chosen = np.random.default_rng(self.seed).permutation(count)[: self.samples]
+        self._learn_around(X)
+        matrix = self._checked(X)
+        chosen = np.random.default_rng(self.seed).permutation(matrix.shape[0])[: self.samples]
         chosen.sort()
         with on_device(self.stack, self.device):
             seen = torch.empty(len(chosen), matrix.shape[1], device=self.device)
@@ -97,12 +77,6 @@ class MatrixLearner:
                 rows = chosen[first : first + ROWS]
                 seen[first : first + len(rows)] = self._dense(matrix[rows]).to(self.device)
             self.stack.fit(seen, settings=self.settings)
-        return self
-
-    def untrained(self, X: Features) -> Self:
-        """Scales learned, the layers as they were before learning."""
-        self._learn_scales(X)
-        self.stack.stack.load_state_dict(self.stack.start)
         return self
 
     def transform(self, X: Features, layer: int = -1) -> Array:
@@ -115,7 +89,7 @@ class MatrixLearner:
         with on_device(self.stack, self.device):
             return np.concatenate([self.stack.transform(self._dense(matrix[a : a + ROWS]), layer) for a in starts])
 
-    def _learn_scales(self, X: Features) -> Any:
+    def _learn_around(self, X: Features) -> None:
         matrix = self._checked(X)
         if matrix.shape[0] == 0:
             raise AssayError("there are no rows to learn from")
@@ -124,7 +98,6 @@ class MatrixLearner:
             low, high = low.toarray(), high.toarray()
         self.low_, self.high_ = np.asarray(low, np.float32).ravel(), np.asarray(high, np.float32).ravel()
         self.mean_ = np.asarray(matrix.mean(axis=0), np.float32).ravel()
-        return matrix
 
     def _checked(self, X: Features) -> Any:
         """The features, if they are a matrix with as many columns as the stack has inputs."""
@@ -170,12 +143,8 @@ def sparse_autoencoder_text(
         weight_decay: λ.
         sparsity: β.
         target: ρ, the mean activation aimed at; units are silent at −1.
-        samples: Rows to learn from at most.
-        epochs: Passes over them for each layer.
-        batch_size: Rows per step.
-        learning_rate: Of Adam, at the start.
+        samples, epochs, batch_size, learning_rate, device: As of a `MatrixLearner`.
         seed: Of initial weights and of learning.
-        device: ``"cpu"`` or ``"cuda"``.
     """
     stack = StackedAutoencoder(inputs, hidden, weight_decay, sparsity, target, seed)
     return MatrixLearner(stack, "centred", samples, epochs, batch_size, learning_rate, seed, device)
@@ -202,12 +171,8 @@ def denoising_text(
         masking: Share of the input set to 0 while the first layer learns.
         gaussian: Standard deviation of the noise while the others learn.
         sparsity: λ, the weight of Σ|h|.
-        samples: Rows to learn from at most.
-        epochs: Passes over them for each layer.
-        batch_size: Rows per step.
-        learning_rate: Of Adam, at the start.
+        samples, epochs, batch_size, learning_rate, device: As of a `MatrixLearner`.
         seed: Of initial weights and of learning.
-        device: ``"cpu"`` or ``"cuda"``.
 
     Glorot, Bordes, Bengio 2011.
     """

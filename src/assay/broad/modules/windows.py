@@ -6,7 +6,7 @@ using a max pooling over those multiple SLC outputs".
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,7 +14,7 @@ from scipy import sparse
 
 from assay.broad.data import Array, Features
 from assay.broad.modules.classifier import COSTS, Classifier, Grid
-from assay.broad.modules.kernels import Remembered
+from assay.broad.modules.remembered import Remembering
 from assay.broad.modules.svm import KernelSVM
 from assay.errors import AssayError
 
@@ -43,7 +43,7 @@ def windows(frames: int, size: int = 30, hop: int | None = None) -> list[tuple[i
 
 
 @dataclass(eq=False)
-class Windowed(Classifier):
+class Windowed(Remembering):
     """A classifier of windows made one of clips: the score of a clip is the highest of its windows, max_i f(w_i).
 
     In training each window has the label of its clip. Features are bags (a list with windows × columns for each
@@ -70,13 +70,10 @@ class Windowed(Classifier):
 
     def __post_init__(self) -> None:
         self.grid = self.classifier.grid
-        self._remembered = Remembered()
 
     def with_settings(self, **chosen: Any) -> Self:
         """A fresh copy whose classifier has other settings."""
-        copy = replace(self, classifier=self.classifier.with_settings(**chosen))
-        copy._remembered = self._remembered
-        return copy
+        return super().with_settings(classifier=self.classifier.with_settings(**chosen))
 
     @property
     def constant_(self) -> bool:

@@ -1,7 +1,7 @@
 """Bag of words: which words a review has, and how often.
 
 Plan §5.3.5: "a simple bag-of-words (BOW) feature extractor because LDA … requires this representation"; the two
-teams' text preprocessors are the same with other weights.
+teams' text preprocessors are the same with other weights (1 where a word occurs: Glorot, Bordes, Bengio 2011).
 """
 
 from __future__ import annotations
@@ -55,11 +55,6 @@ class BagOfWords:
             raise AssayError(f"terms={self.terms} must be at least 1")
         if self.weights not in WEIGHTS:
             raise AssayError(f"weights={self.weights!r} is none of {', '.join(map(repr, WEIGHTS))}")
-
-    @property
-    def counts(self) -> bool:
-        """Whether the values are counts (of 0 and 1, if binary), as LDA needs them."""
-        return self.weights != "tfidf"
 
     def fit(self, inputs: Inputs) -> Self:
         """Chooses the terms from training reviews."""
@@ -125,20 +120,6 @@ class BagOfWords:
         if not isinstance(text, str):
             raise AssayError(f"a bag of words needs reviews as text or a sparse matrix of counts, not {type(text)}")
         return _WORD.findall(text.lower() if self.lower else text)
-
-
-@dataclass(eq=False)
-class TfIdfWords(BagOfWords):
-    """The first team's text preprocessor: frequent words count less, and long reviews count as much as short ones."""
-
-    weights: Weights = "tfidf"
-
-
-@dataclass(eq=False)
-class PresentWords(BagOfWords):
-    """The second team's text preprocessor: 1 where a word occurs (as in Glorot, Bordes, Bengio 2011)."""
-
-    weights: Weights = "binary"
 
 
 def _checked(counts: Any) -> sparse.csr_matrix:

@@ -79,7 +79,18 @@ def test_importing_assay_needs_no_optional_package():
     import subprocess
     import sys
 
-    optional = ["ray", "onnx", "onnxruntime", "timm", "transformers", "skimage", "triton", "torchvision", "pptx", "h5py"]
+    optional = [
+        "ray",
+        "onnx",
+        "onnxruntime",
+        "timm",
+        "transformers",
+        "skimage",
+        "triton",
+        "torchvision",
+        "pptx",
+        "h5py",
+    ]
     code = f"import sys; import assay, assay.cli; print([m for m in {optional} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

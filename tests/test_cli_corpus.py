@@ -79,10 +79,10 @@ def test_the_page_in_a_browser(studied, chromium, tmp_path):
     assert shot.stat().st_size > 50_000
 
 
-def test_report_again_and_of_what_is_no_study(studied, tmp_path):
-    again = assay("corpus", "report", studied["run"])
+def test_report_again_and_of_what_is_no_run(studied, tmp_path):
+    again = assay("report", studied["run"])
     assert again.returncode == 0 and again.stdout.strip() == studied["report"]
-    nothing = assay("corpus", "report", str(tmp_path))
+    nothing = assay("report", str(tmp_path))
     assert nothing.returncode == 2 and "is not a run" in nothing.stderr and "Traceback" not in nothing.stderr
 
 

@@ -1,4 +1,4 @@
-"""The command line of corpora: ``assay corpus train | study | report``."""
+"""The command line of corpora: ``assay corpus train | study``."""
 
 from __future__ import annotations
 
@@ -24,12 +24,16 @@ def train(plan: PlanFile, as_json: AsJson = False) -> None:
     with progress():
         done = train_corpus(loaded)
     rows = _rows(done.table)
+    brief = ["network", *done.hyperparameters, "train_accuracy", "test_accuracy", "gap", "epochs"]
     if as_json:
         print_json({"corpus": done.folder.path(), "networks": rows, "left_out": _rows(done.left_out)})
         return
-    print_table(f"{len(done)} networks", rows)
+    print_table(f"{len(done)} networks", _rows(done.table[brief].round(4)))
     if len(done.left_out):
-        print_table(f"{len(done.left_out)} left out: the training criterion was not reached", _rows(done.left_out))
+        print_table(
+            f"{len(done.left_out)} left out: the training criterion was not reached",
+            _rows(done.left_out[[*brief, "status"]]),
+        )
     out.print(done.folder.path(), markup=False)
 
 
@@ -43,7 +47,7 @@ def study(
     as_json: AsJson = False,
 ) -> None:
     """Ask a plan's measures of every network of its corpus, and rank them by what they tell of the gap."""
-    from assay.report.corpus import write_study_report
+    from assay.report import write_report
     from assay.studies.prediction import study as run_study
     from assay.studies.study_plan import load_study_plan
 
@@ -52,31 +56,25 @@ def study(
         done, found = run_study(
             loaded.corpus, loaded.measures, folder or loaded.run, loaded.scoring, ray=ray, plan=loaded.text
         )
-    path = write_study_report(done)
+    path = write_report(done)
     failures = [{"network": f.subject, "measure": f.measure, "error": f.error} for f in done.failures]
     if as_json:
         print_json({"run": done.path, "report": path, "ranking": _rows(found.ranking), "failures": failures})
     else:
-        shown = [c for c in ("measure", "cmi", "cmi_low", "cmi_high", "tau", "granulated_tau", "n", "status")]
+        shown = ("measure", "cmi", "cmi_low", "cmi_high", "tau", "granulated_tau", "worst_sign_error", "status")
         print_table(
             f"{loaded.corpus.name}: {len(loaded.corpus)} networks",
-            _rows(found.ranking[[c for c in shown if c in found.ranking]].round(4)),
+            _rows(found.ranking[[c for c in shown if c in found.ranking]].round(3)),
         )
+        for reason in found.ranking.get("cmi_status", [])[:1]:
+            err.print(f"no conditional mutual information: {reason}", markup=False)
+        if found.about["incomplete"]:
+            err.print(found.about["incomplete"], markup=False)
         for failure in failures:
             err.print(f"{failure['network']} × {failure['measure']}: {failure['error']}", markup=False)
         out.print(path, markup=False)
     if failures:
         raise typer.Exit(CELLS_FAILED)
-
-
-@corpus.command()
-def report(run: Annotated[str, typer.Argument(help="The run folder of a study.")], as_json: AsJson = False) -> None:
-    """Write a study's report.html."""
-    from assay.report.corpus import write_study_report
-    from assay.store.run import Run
-
-    path = write_study_report(Run(run))
-    print_json({"report": path}) if as_json else out.print(path, markup=False)
 
 
 def _rows(table: Any) -> list[dict[str, Any]]:

@@ -63,10 +63,7 @@ class SubjectSource:
         """Make the network, load its weights, wrap it."""
         if self.dtype is not None and self.dtype not in DTYPES:
             raise AssayError(f"unknown dtype {self.dtype!r}{nearest(self.dtype, DTYPES)}")
-        try:
-            device = None if self.device is None else torch.empty(0, device=self.device).device
-        except (RuntimeError, AssertionError) as error:
-            raise AssayError(f"device={self.device!r} cannot be used ({first_line(error)})") from error
+        device = None if self.device is None else device_named(self.device)
         preprocess: Any = None if self.preprocess is None else transform_named(self.preprocess)
         with seeded(self.seed):
             module = self._module()
@@ -114,6 +111,14 @@ class SubjectSource:
         if not isinstance(module, nn.Module):
             raise AssayError(f"source={self.source!r} made a {type(module).__name__}, not a torch.nn.Module")
         return module
+
+
+def device_named(name: str) -> torch.device:
+    """A device that can be used here."""
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:
+        raise AssayError(f"device={name!r} cannot be used ({first_line(error)})") from error
 
 
 def import_named(name: str, what: str, kinds: str = "'package.module:object'") -> Any:

@@ -12,6 +12,7 @@ from assay.studies import (
     ConditionalMutualInformation,
     IncompleteGridWarning,
     SignError,
+    chance_level,
     compare_measures,
     conditional_mutual_information,
     granulated_kendall,
@@ -156,3 +157,15 @@ def test_errors_name_the_argument_and_the_remedy(change, says):
 def test_comparing_takes_two():
     with pytest.raises(AssayError, match="measures has 1"):
         compare_measures({"a": GAP}, GAP, GRID)
+
+
+def test_chance_level_is_what_random_orders_give():
+    """Of many measures that know nothing, one in twenty is above it; of one that knows all, it is far below."""
+    rng = np.random.default_rng(3)
+    grid = pd.DataFrame([(a, b, c) for a in range(2) for b in range(3) for c in range(3)], columns=["a", "b", "c"])
+    gap = rng.random(len(grid))
+    level = chance_level(gap, grid, draws=400)
+    noise = {f"m{i}": rng.random(len(grid)) for i in range(300)}
+    above = score_measures(noise, gap, grid, draws=2)["value"] > level
+    assert 0.02 < above.mean() < 0.1  # binomial of 300 at 0.05, and the level itself is one of 400 draws
+    assert level < conditional_mutual_information(gap, gap, grid)

@@ -100,7 +100,7 @@ class Sharpness(Measure):
         samples: How many inputs, drawn at random; None for all.
         bootstrap: Resamples for the intervals; 0 for none.
         seed: Of the sample, the noise and the bootstrap.
-        batch_size: Inputs per pass; by default 32 on a CPU and 256 on a GPU.
+        batch_size: Inputs per pass.
 
     Example:
         >>> net = torch.nn.Linear(4, 2, bias=False)
@@ -123,7 +123,7 @@ class Sharpness(Measure):
     samples: int | None = 2000
     bootstrap: int = 200
     seed: int = 0
-    batch_size: int | None = None
+    batch_size: int | None = 256
 
     name: ClassVar[str] = "sharpness"
     value: ClassVar[str] = "value"

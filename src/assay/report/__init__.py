@@ -4,6 +4,7 @@ from assay.report import invariance as _invariance
 from assay.report import perturbation as _perturbation
 from assay.report import straightness as _straightness
 from assay.report.content import document
+from assay.report.corpus import is_study, study_document
 from assay.report.html import html
 from assay.store.run import Run
 
@@ -13,6 +14,7 @@ _ = (_invariance, _perturbation, _straightness)  # imported for the ways of show
 
 
 def write_report(run: Run) -> str:
-    """Write ``report.html`` into the run; return its path."""
-    run.folder.write("report.html", html(document(run)).encode())
+    """Write ``report.html`` into the run, of a study if it is one; return its path."""
+    shown = study_document(run) if is_study(run) else document(run)
+    run.folder.write("report.html", html(shown).encode())
     return run.folder.path("report.html")

@@ -55,7 +55,10 @@ class Point:
 
 @dataclass(frozen=True)
 class LineChart:
-    """One line per subject, a dashed reference, a band around each line."""
+    """One line per subject, a dashed reference, a band around each line.
+
+    ``x_range`` is what the horizontal axis spans; the default is a share, from 0 to 100 %.
+    """
 
     caption: str
     x_label: str
@@ -63,6 +66,7 @@ class LineChart:
     lines: tuple[tuple[str, tuple[Point, ...]], ...]
     reference: tuple[str, float] | None = None
     csv: str = ""
+    x_range: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -149,10 +153,11 @@ class Code:
 
 @dataclass(frozen=True)
 class Pictures:
-    """Pictures (PNG), each with a line under it."""
+    """Pictures (PNG), each with a line under it; small ones in a row, or as large as they are."""
 
     caption: str
     items: tuple[tuple[bytes, str], ...]
+    large: bool = False
 
 
 @dataclass(frozen=True)

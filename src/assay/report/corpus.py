@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-from assay.errors import AssayError
 from assay.report.content import (
     Document,
     DotChart,
@@ -22,7 +21,6 @@ from assay.report.content import (
     Table,
     Text,
 )
-from assay.report.html import html
 from assay.store.run import Run
 
 FOLDER = "study"
@@ -41,15 +39,15 @@ READ = (
     "gives about their order by the gap beyond those hyper-parameters; it is blind to direction, which τ tells. "
     "Intervals are value ± 1.96 standard errors over resamples of networks."
 )
-CHARTS = {"cmi": "Conditional mutual information with the gap", "tau": "Kendall's τ with the gap"}
+CHARTS = {
+    "cmi": ("CMI", "Conditional mutual information with the gap; dashed: what 95 % of random orders stay below"),
+    "tau": ("Kendall's τ", "Kendall's τ with the gap"),
+}
 
 
-def write_study_report(run: Run) -> str:
-    """Write ``report.html`` of a study into its run; return its path."""
-    if not run.folder.exists(f"{FOLDER}/ranking.csv"):
-        raise AssayError(f"{run.folder.url} is a run but no study: run assay corpus study on a plan")
-    run.folder.write("report.html", html(study_document(run)).encode())
-    return run.folder.path("report.html")
+def is_study(run: Run) -> bool:
+    """Whether a run has a study of a corpus in it."""
+    return run.folder.exists(f"{FOLDER}/ranking.csv")
 
 
 def study_document(run: Run) -> Document:
@@ -58,7 +56,7 @@ def study_document(run: Run) -> Document:
     ranking = pd.read_csv(io.BytesIO(run.folder.read(f"{FOLDER}/ranking.csv")))
     networks = pd.read_csv(io.BytesIO(run.folder.read(f"{FOLDER}/networks.csv")))
     sections = [
-        Section("Findings", (_findings(ranking, about), *_forest(ranking))),
+        Section("Findings", (_findings(ranking, about), *_forest(ranking, about["cmi_chance"]))),
         Section("Measures", (Text(READ), Table("All statistics", ranking, NOTES, f"{FOLDER}/ranking.csv"))),
         Section("Against the gap", (_scatter(networks, ranking, about["hyperparameters"]),)),
         Section("Networks", (_about(about, networks), Table("Networks", networks, NOTES, f"{FOLDER}/networks.csv"))),
@@ -76,32 +74,42 @@ def _findings(ranking: pd.DataFrame, about: dict[str, Any]) -> Findings:
     if "cmi" not in ranking:
         reason = str(ranking.get("cmi_status", pd.Series(["no measure is there in all networks"])).iloc[0])
         return Findings((("open", "Which measure tells the gap best?", f"Not to be said: {reason}."),))
-    best = ranking.iloc[0]
-    spread = "" if pd.isna(best["cmi_low"]) else f" ({100 * best['cmi_low']:.1f} to {100 * best['cmi_high']:.1f})"
+    best, chance = ranking.iloc[0], about["cmi_chance"]
+    spread = "" if pd.isna(best["cmi_low"]) else f" ({best['cmi_low']:.3f} to {best['cmi_high']:.3f})"
     given = " or ".join(str(s) for s in about["sizes"])
     answer = (
-        f"{best['measure']}: CMI {100 * best['cmi']:.1f}{spread} given any {given} hyper-parameters, "
+        f"{best['measure']}: CMI {best['cmi']:.3f}{spread} given any {given} hyper-parameters, "
         f"Kendall's τ {best['tau']:.2f}."
     )
-    beaten = ranking[(ranking["cmi_high"] < best["cmi_low"]) & ranking["cmi"].notna()]
-    others = f"{len(beaten)} of {ranking['cmi'].notna().sum() - 1} others have intervals wholly below its own."
-    unscored = ranking[ranking["cmi"].isna()]
+    above = int((ranking["cmi"] > chance).sum())
+    others = ranking[(ranking["cmi_high"] < best["cmi_low"]) & ranking["cmi"].notna()]
+    beaten = f"{len(others)} of {ranking['cmi'].notna().sum() - 1} others have intervals wholly below its own."
+    luck = (
+        f"{above} of {len(ranking)} measures have more CMI than 95 % of random orders of these networks ({chance:.3f})."
+    )
     items = [
-        ("good" if best["cmi_low"] > 0 else "open", "Which measure tells the gap best?", answer),
-        ("good" if len(beaten) else "open", "Is it better than the others?", others),
+        ("good" if best["cmi"] > chance else "open", "Which measure tells the gap best?", answer),
+        ("good" if above else "open", "Is that more than chance?", luck),
+        ("good" if len(others) else "open", "Is it better than the others?", beaten),
     ]
+    unscored = ranking[ranking["cmi"].isna()]
     if len(unscored):
         names = ", ".join(f"{r.measure} ({r.status})" for r in unscored.itertuples())
         items.append(("bad", "What could not be scored?", names))
+    if about["left_out"]:
+        said = f"{len(about['left_out'])} did not reach the training criterion: {', '.join(about['left_out'])}."
+        items.append(("bad", "Which networks were left out?", said))
+    if about["incomplete"]:
+        items.append(("bad", "Is the grid complete?", f"{about['incomplete']}."))
     return Findings(tuple(items))
 
 
-def _forest(ranking: pd.DataFrame) -> list[DotChart]:
+def _forest(ranking: pd.DataFrame, chance: float) -> list[DotChart]:
     if "cmi" not in ranking:
         return []
-    scored = ranking[ranking["cmi"].notna()].reset_index(drop=True)
+    scored = ranking[ranking["cmi"].notna() & (ranking["status"] != "constant")].reset_index(drop=True)
     charts = []
-    for column, caption in CHARTS.items():
+    for column, (label, caption) in CHARTS.items():
         marks = tuple(
             Mark(i, 0, r[column], (r[f"{column}_low"], r[f"{column}_high"]), f"{r['measure']}: {r[column]:.3f}")
             for i, r in enumerate(scored.to_dict("records"))
@@ -110,7 +118,8 @@ def _forest(ranking: pd.DataFrame) -> list[DotChart]:
         if marks:
             alt = f"{caption}, one row per measure; the first is {scored['measure'].iloc[0]}"
             groups = tuple(scored["measure"])
-            charts.append(DotChart(caption, column, groups, (Series(column, 0),), marks, alt, 0.0, rows=True))
+            dashed = chance if column == "cmi" else 0.0
+            charts.append(DotChart(caption, label, groups, (Series(label, 0),), marks, alt, dashed, rows=True))
     return charts
 
 
@@ -135,7 +144,7 @@ def _scatter(networks: pd.DataFrame, ranking: pd.DataFrame, hyperparameters: lis
         data = io.BytesIO()
         figure.savefig(data, format="png", metadata={"Software": None})
         pictures.append((data.getvalue(), f"{name}: gap against measure, {len(networks)} networks"))
-    return Pictures("Every point is a network", tuple(pictures))
+    return Pictures("Every point is a network", tuple(pictures), large=True)
 
 
 def _about(about: dict[str, Any], networks: pd.DataFrame) -> Facts:

@@ -66,7 +66,9 @@ def _chart(rows: pd.DataFrame, caption: str) -> LineChart:
     for subject, mine in rows[rows["quantity"] == "accuracy"].groupby("subject", sort=False):
         points = tuple(map(_point, mine[mine["status"] == "ok"].to_dict("records")))
         lines.append((str(subject), points))
-    return LineChart(caption, "magnitude α", "accuracy", tuple(lines))
+    shown = rows.loc[rows["quantity"] == "accuracy", "magnitude"]
+    span = (float(shown.min()), float(shown.max())) if shown.nunique() > 1 else None
+    return LineChart(caption, "magnitude α", "accuracy", tuple(lines), x_range=span)
 
 
 def _point(row: dict[Hashable, Any]) -> Point:

@@ -155,6 +155,8 @@ class Transformed(Perturbation):
     def on(self, x: Tensor, drawn: int) -> Callable[[Tensor], Tensor]:
         """Apply the function."""
         function = TRANSFORMATIONS[self.function][0] if isinstance(self.function, str) else self.function
+        if isinstance(self.function, str) and self.function != "dim" and x.dim() != 4:
+            raise AssayError(f"{self.name} changes pictures N×C×H×W, not {tuple(x.shape)}: choose another layer")
 
         def changed(magnitudes: Tensor) -> Tensor:
             y = function(x, magnitudes)

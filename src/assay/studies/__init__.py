@@ -18,7 +18,7 @@ from assay.studies.generalization import (
     conditional_mutual_information,
     information_by_condition,
 )
-from assay.studies.intervals import STATISTICS, compare_measures, score_measures
+from assay.studies.intervals import STATISTICS, chance_level, compare_measures, score_measures
 from assay.studies.pgdl import PgdlCorpus, load_pgdl
 from assay.studies.prediction import Scoring, Study, predictors, rank, study
 from assay.studies.sign_error import SignError, SignErrors, sign_error
@@ -46,6 +46,7 @@ __all__ = [
     "StudyPlan",
     "TrainedCorpus",
     "accuracy",
+    "chance_level",
     "compare_measures",
     "conditional_mutual_information",
     "first_component",

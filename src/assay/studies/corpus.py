@@ -49,6 +49,11 @@ class Corpus(ABC):
         """Names, in the order of the table."""
         return [str(name) for name in self.table["network"]]
 
+    @property
+    def left_out(self) -> pd.DataFrame:
+        """Networks that were trained but are no part of it, and why (``status``); none unless a corpus says so."""
+        return pd.DataFrame(columns=["network", "status"])
+
     def __len__(self) -> int:
         return len(self.table)
 

@@ -21,7 +21,7 @@ from assay.studies.combinations import first_component, mean, product
 from assay.studies.corpus import Corpus
 from assay.studies.correlation import GranulatedKendall, KendallTau
 from assay.studies.generalization import ConditionalMutualInformation, IncompleteGridWarning
-from assay.studies.intervals import score_measures
+from assay.studies.intervals import chance_level, score_measures
 from assay.studies.sign_error import SignError
 from assay.studies.statistic import Statistic
 
@@ -107,6 +107,12 @@ def study(
     """
     if len(corpus) < 2:
         raise AssayError(f"{corpus.name} has {len(corpus)} networks: a study needs at least two")
+    first = corpus.subject(corpus.networks[0])
+    for label, measure in measures.items():
+        try:
+            measure.check(first)
+        except AssayError as error:
+            raise AssayError(f"{first.name} × {label}: {error}") from error
     done = evaluate(corpus.subjects(), measures, run, ray=ray, plan=plan)
     found = predictors(done, measures, corpus.networks)
     scoring = scoring or Scoring()
@@ -118,11 +124,26 @@ def study(
         "test": corpus.test.description,
         "sizes": list(scoring.sizes),
         "draws": scoring.draws,
+        "left_out": corpus.left_out["network"].tolist(),
+        **_grid(corpus, scoring),
     }
     ranked = rank(found.loc[corpus.networks], corpus.table["gap"], corpus.table[corpus.hyperparameters], scoring)
     result = Study(table, list(found.columns), ranked, about)
     result.write(done.folder)
     return done, result
+
+
+def _grid(corpus: Corpus, scoring: Scoring) -> dict[str, Any]:
+    """What chance gives in this corpus, and whether combinations of hyper-parameters are missing in it."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", IncompleteGridWarning)
+        try:
+            hyperparameters = corpus.table[corpus.hyperparameters]
+            chance = chance_level(corpus.table["gap"].to_numpy(), hyperparameters, scoring.statistics["cmi"])
+        except AssayError:  # CMI is undefined here; the ranking says why
+            return {"cmi_chance": None, "incomplete": None}
+    missing = [str(w.message) for w in told if issubclass(w.category, IncompleteGridWarning)]
+    return {"cmi_chance": chance, "incomplete": missing[0] if missing else None}
 
 
 def predictors(run: Run, measures: Mapping[str, Measure], networks: list[str]) -> pd.DataFrame:

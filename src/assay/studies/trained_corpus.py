@@ -22,7 +22,7 @@ from assay.files import Folder
 from assay.fingerprint import fingerprint
 from assay.seeded import seeded
 from assay.settings import Node
-from assay.sources import load_weights
+from assay.sources import device_named, load_weights
 from assay.stimuli.labelled import Labelled
 from assay.stimuli.transforms import Normalize
 from assay.studies.corpus import Corpus, accuracy
@@ -45,7 +45,7 @@ class TrainedCorpus(Corpus):
 
     def __init__(self, plan: CorpusPlan, folder: str | None = None, device: str | None = None) -> None:
         self.plan, self.folder = plan, Folder(folder or plan.folder)
-        self.device = device or plan.device
+        self.device = str(device_named(device or plan.device))
         self.name = Path(self.folder.url).name
         self._train, self._test = plan.data.load(plan.seed)
         self.mean, self.std = _standard(self.train)
@@ -68,12 +68,17 @@ class TrainedCorpus(Corpus):
         """As the plan says."""
         return self._test
 
+    @property
+    def left_out(self) -> pd.DataFrame:
+        """Networks that diverged or did not reach the criterion."""
+        return self._left_out
+
     def _read(self) -> None:
         rows = [json.loads(self.folder.read(name)) for name in self.folder.names("networks", ".json")]
         found = pd.DataFrame(rows, columns=[*self._columns])
         whole = found["status"] == "stopped" if self._has_criterion else found["status"] != "diverged"
         self.table = found[whole].reset_index(drop=True)
-        self.left_out = found[~whole].reset_index(drop=True)
+        self._left_out = found[~whole].reset_index(drop=True)
 
     @property
     def _columns(self) -> list[str]:
@@ -139,6 +144,16 @@ def train_corpus(plan: CorpusPlan, folder: str | None = None) -> TrainedCorpus:
     """
     corpus = TrainedCorpus(plan, folder)
     place = corpus.folder
+    numbers = {name: i for i, name in enumerate(plan.combinations())}
+    recipes = {n: plan.recipe(h, numbers[n], corpus.mean, corpus.std) for n, h in plan.combinations().items()}
+    for name, recipe in recipes.items():
+        if recipe.batch_size > len(corpus.train):
+            raise AssayError(
+                f"batch_size={recipe.batch_size} of {name} is larger than the data: {len(corpus.train)} inputs"
+            )
+    with torch.device("meta"):  # what cannot be built is said before anything is trained
+        for hyperparameters in plan.combinations().values():
+            plan.build(hyperparameters, corpus.train)
     if not place.exists(MANIFEST):
         about = {"file": plan.file, "plan": dict(plan.text), "data": corpus.train.description}
         manifest = {"made_of": corpus.made_of, **about}
@@ -147,19 +162,14 @@ def train_corpus(plan: CorpusPlan, folder: str | None = None) -> TrainedCorpus:
     missing = [name for name in combinations if not place.exists(f"networks/{name}.json")]
     for name in combinations.keys() - set(missing):  # killed between the result and its tidying up
         place.remove(f"networks/{name}.training")
-    numbers = {name: i for i, name in enumerate(combinations)}
     log.info("%s: %d of %d networks to train", corpus.name, len(missing), len(combinations))
     if not missing:
         return corpus
 
-    with torch.device("meta"):  # what cannot be built is said before anything is trained
-        for name in missing:
-            plan.build(combinations[name], corpus.train)
-
     def networks() -> Iterator[nn.Module]:
         for name in missing:
             with seeded(plan.seed * 100_003 + numbers[name]):
-                yield plan.build(combinations[name], corpus.train).to(plan.device)
+                yield plan.build(combinations[name], corpus.train).to(corpus.device)
 
     def done(number: int, module: nn.Module, trained: Trained) -> None:
         name = missing[number]
@@ -170,9 +180,9 @@ def train_corpus(plan: CorpusPlan, folder: str | None = None) -> TrainedCorpus:
     folder_path.mkdir(parents=True, exist_ok=True)
     train_many(
         networks(),
-        Normalize(corpus.mean, corpus.std)(corpus.train.shown(device=plan.device)),
-        torch.tensor(corpus.train.labels, device=plan.device),
-        [plan.recipe(combinations[name], numbers[name], corpus.mean, corpus.std) for name in missing],
+        Normalize(corpus.mean, corpus.std)(corpus.train.shown(device=corpus.device)),
+        torch.tensor(corpus.train.labels, device=corpus.device),
+        [recipes[name] for name in missing],
         at_once=plan.at_once,
         checkpoints=[folder_path / f"{name}.training" for name in missing],
         on_done=done,

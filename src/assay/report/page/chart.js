@@ -52,17 +52,22 @@
       const step = niceStep(Math.max(high - low, 1e-6) * 1.1, 6);
       low = Math.floor(low / step) * step; high = Math.ceil(high / step) * step;
       if (low === high) high = low + step;
-      const px = (x) => left + x * (w - left - right);
+      const [from, to] = chart.x_range || [0, 1];
+      const px = (x) => left + ((x - from) / (to - from)) * (w - left - right);
       const py = (y) => h - bottom - ((y - low) / (high - low)) * (h - top - bottom);
       const digits = Math.max(0, -Math.floor(Math.log10(step)));
       for (let y = low; y <= high + step / 2; y += step) {
         draw(svg, "line", { class: "grid", x1: left, x2: w - right, y1: py(y), y2: py(y) });
         draw(svg, "text", { x: left - 8, y: py(y) + 4, "text-anchor": "end" }, y.toFixed(digits));
       }
-      for (const x of [0, 0.25, 0.5, 0.75, 1]) draw(svg, "text", { x: px(x), y: h - bottom + 18, "text-anchor": x === 1 ? "end" : "middle" }, `${x * 100} %`);
-      draw(svg, "text", { x: px(0.5), y: h - 8, "text-anchor": "middle" }, chart.x_label);
+      for (const share of [0, 0.25, 0.5, 0.75, 1]) {
+        const x = from + share * (to - from);
+        const said = chart.x_range ? String(Number(x.toPrecision(3))) : `${x * 100} %`;
+        draw(svg, "text", { x: px(x), y: h - bottom + 18, "text-anchor": share === 1 ? "end" : "middle" }, said);
+      }
+      draw(svg, "text", { x: px((from + to) / 2), y: h - 8, "text-anchor": "middle" }, chart.x_label);
       draw(svg, "text", { x: 14, y: py((low + high) / 2), "text-anchor": "middle", transform: `rotate(-90 14 ${py((low + high) / 2)})` }, chart.y_label);
-      if (chart.reference) draw(svg, "path", { class: "reference", d: `M${px(0)},${py(chart.reference[1])}H${px(1)}` });
+      if (chart.reference) draw(svg, "path", { class: "reference", d: `M${px(from)},${py(chart.reference[1])}H${px(to)}` });
       chart.lines.forEach(([name, points], i) => {
         if (hidden.has(i) || !points.length) return;
         const banded = points.filter((p) => p.band !== null);

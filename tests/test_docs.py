@@ -5,20 +5,44 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.torch import save_file
+from sklearn.datasets import load_digits
 
 from assay import load_plan
+from assay.networks import vgg
+from assay.plan import load_measure
+from assay.settings import read_yaml
+from assay.stimuli import load_labelled
+from assay.studies import load_corpus_plan
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 PLANS = [(p.name, text) for p in PAGES for text in re.findall(r"```yaml\n(.*?)```", p.read_text(), re.S)]
 
 
+@pytest.fixture
+def files(tmp_path):
+    """What plans of the documentation name: labelled digits, the weights of a small network."""
+    digits = load_digits()
+    np.savez(tmp_path / "digits.npz", train_images=digits.images / 16, train_labels=digits.target)
+    save_file(vgg(channels=1).state_dict(), tmp_path / "vgg.safetensors")
+    return tmp_path
+
+
 @pytest.mark.parametrize(("page", "text"), PLANS, ids=[f"{n}-{i}" for i, (n, _) in enumerate(PLANS)])
-def test_plans_in_the_documentation_load_and_their_networks_are_made(page, text, tmp_path):
-    (tmp_path / "plan.yaml").write_text(text)
-    plan = load_plan(tmp_path / "plan.yaml")
-    assert plan.measures and all(subject.module for subject in plan.load_subjects())
+def test_plans_in_the_documentation_load_and_their_networks_are_made(page, text, files):
+    path = files / "plan.yaml"
+    path.write_text(text)
+    root = read_yaml(path)
+    if "subjects" in root.value:
+        plan = load_plan(path)
+        assert plan.measures and all(subject.module for subject in plan.load_subjects())
+        return
+    assert "pgdl" in root.value or load_corpus_plan(path).combinations()
+    data = load_labelled(files / "digits.npz")
+    assert all(load_measure(node, data)[1].predictors for node in root["measures"].elements())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

@@ -111,7 +111,8 @@ class Sharpness(Measure):
         [1.0, 1.0, 0.0]
 
     Jiang et al. 2020, appendix C: "pac-bayes-flatness", "pac-bayes-mag-flatness", "sharpness-flatness" and
-    "sharpness-mag-flatness" are the inverse squares.
+    "sharpness-mag-flatness" are the inverse squares. Of the box relative to the weights there are several: α|w| in the
+    PGDL competition's baseline, α(|w| + 1) in Keskar et al. 2017; here it is α|w| + ε, with the ε of the noise.
     """
 
     data: Labelled

@@ -83,7 +83,7 @@ def pal_score(magnitudes: Any, accuracies: Any) -> Any:
     """
     u, a = _curve(magnitudes, accuracies)
     pcd = _cumulative(u, a)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         pal = _area(u, pcd, TOP, 1.0) / _area(u, pcd, 0.0, BOTTOM)
     return float(pal) if a.ndim == 1 else pal
 

@@ -31,7 +31,7 @@ from assay import Invariance, Subject
 from assay.stimuli import Family, Images, ParametricTest
 
 ANGLES = tuple(360 / 32 * i for i in range(32))
-BATCH = 256
+BATCH = 512
 UNITS = 88_074
 
 
@@ -106,7 +106,7 @@ def tmeasures() -> None:
         def __getitem__(self, i: int) -> torch.Tensor:
             return self.pictures[i]
 
-    options = PyTorchMeasureOptions(batch_size=250, verbose=False)  # n must be a multiple of the batch
+    options = PyTorchMeasureOptions(batch_size=500, verbose=False)  # n must be a multiple of the batch
     rotations = RotationGenerator(np.array(ANGLES) / 360)
     exact = PercentActivationThreshold(sign=1, percent=0.99)  # its default takes responses for normally distributed
     GoodfellowInvariance(threshold_algorithm=exact).eval(Digits(), rotations, Network(), options)

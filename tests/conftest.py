@@ -6,7 +6,9 @@ import os
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 SHARED = Path(__file__).parents[1] / ".." / "shared" / "data"
 
@@ -17,6 +19,15 @@ def need(present: bool, what: str) -> None:
         if os.environ.get("ASSAY_REQUIRE_ALL") == "1":
             pytest.fail(f"{what} is missing, and ASSAY_REQUIRE_ALL=1 requires it")
         pytest.skip(f"{what} is missing")
+
+
+def write_digits(path: Path, enlarge: int = 1) -> None:
+    """scikit-learn's digits as labelled data: 1,200 to train on, the others to test."""
+    digits = load_digits()
+    pictures = (digits.images * (255 / 16)).astype(np.uint8).repeat(enlarge, 1).repeat(enlarge, 2)
+    parts = {"train": slice(0, 1200), "test": slice(1200, None)}
+    images = {f"{split}_images": pictures[rows] for split, rows in parts.items()}
+    np.savez(path, **images, **{f"{split}_labels": digits.target[rows] for split, rows in parts.items()})
 
 
 @pytest.fixture(scope="session")

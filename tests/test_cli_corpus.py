@@ -6,9 +6,9 @@ import json
 import subprocess
 import sys
 
-import numpy as np
 import pytest
-from sklearn.datasets import load_digits
+
+from conftest import write_digits
 
 PLAN = """
 network: conv
@@ -41,10 +41,7 @@ def assay(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory):
     place = tmp_path_factory.mktemp("corpus")
-    digits = load_digits()
-    pictures = (digits.images * (255 / 16)).astype(np.uint8)
-    arrays = {"train_images": pictures[:1200], "train_labels": digits.target[:1200]}
-    np.savez(place / "digits.npz", **arrays, test_images=pictures[1200:], test_labels=digits.target[1200:])
+    write_digits(place / "digits.npz")
     (place / "plan.yaml").write_text(PLAN)
     return place / "plan.yaml"
 

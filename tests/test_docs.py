@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 from safetensors.torch import save_file
-from sklearn.datasets import load_digits
 
 from assay import load_plan
 from assay.networks import vgg
@@ -16,6 +14,7 @@ from assay.plan import load_measure
 from assay.settings import read_yaml
 from assay.stimuli import load_labelled
 from assay.studies import load_corpus_plan
+from conftest import write_digits
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -25,8 +24,7 @@ PLANS = [(p.name, text) for p in PAGES for text in re.findall(r"```yaml\n(.*?)``
 @pytest.fixture
 def files(tmp_path):
     """What plans of the documentation name: labelled digits, the weights of a small network."""
-    digits = load_digits()
-    np.savez(tmp_path / "digits.npz", train_images=digits.images / 16, train_labels=digits.target)
+    write_digits(tmp_path / "digits.npz")
     save_file(vgg(channels=1).state_dict(), tmp_path / "vgg.safetensors")
     return tmp_path
 

@@ -54,7 +54,7 @@ from assay.studies import (
     rank,
     train_corpus,
 )
-from assay.studies.prediction import COMBINATIONS, NAMES
+from assay.studies.prediction import COMBINATIONS, NAMES, with_combinations
 from assay.subject import Subject
 
 mpl.use("Agg")
@@ -197,9 +197,7 @@ def table_one(name: str, out: Path, folder: str, scale: Scale) -> None:
     start = time.perf_counter()
     told = everywhere(ask, [(name, folder, network, scale) for network in corpus.networks], scale.workers)
     asked = time.perf_counter() - start
-    numbers = pd.DataFrame([t["numbers"] for t in told])
-    for combination, (combine, parts) in COMBINATIONS.items():
-        numbers[combination] = combine(*(numbers[part].to_numpy() for part in parts))
+    numbers = with_combinations(pd.DataFrame([t["numbers"] for t in told]))
     hyper = corpus.table[corpus.hyperparameters]
     write(out, f"{name}_networks", corpus.table.join(numbers))
     write(out, f"{name}_left_out", corpus.left_out)

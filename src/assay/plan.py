@@ -182,20 +182,17 @@ def _moving(node: Node) -> Sequences:
     return moving[motion]
 
 
-def _images(node: Node) -> Images:
-    entries = dict(node.items())
-    if "path" not in entries:
-        node.fail("lacks the key 'path' (a folder of pictures, or an .npz file)")
-    rest = replace(node, value={k: v for k, v in node.value.items() if k != "path"})
-    return build(load_images, rest, path=convert(entries["path"], Path, {}))
+def _from_path(load: Callable[..., Any], folder: str) -> Callable[[Node], Any]:
+    """What a function loads from the entry ``path``, the other entries being its settings."""
 
+    def loader(node: Node) -> Any:
+        entries = dict(node.items())
+        if "path" not in entries:
+            node.fail(f"lacks the key 'path' ({folder}, or an .npz file)")
+        rest = replace(node, value={k: v for k, v in node.value.items() if k != "path"})
+        return build(load, rest, path=convert(entries["path"], Path, {}))
 
-def _labelled(node: Node) -> Labelled:
-    entries = dict(node.items())
-    if "path" not in entries:
-        node.fail("lacks the key 'path' (a folder of IDX files, or an .npz file)")
-    rest = replace(node, value={k: v for k, v in node.value.items() if k != "path"})
-    return build(load_labelled, rest, path=convert(entries["path"], Path, {}))
+    return loader
 
 
 def _perturbation(node: Node) -> Perturbation:
@@ -237,8 +234,8 @@ TESTS: dict[str, Callable[[Node], Any]] = {
 }
 STIMULI: dict[Any, Callable[[Node], Any]] = {
     Sequences: load_sequences_node,
-    Images: _images,
-    Labelled: _labelled,
+    Images: _from_path(load_images, "a folder of pictures"),
+    Labelled: _from_path(load_labelled, "a folder of IDX files"),
     Perturbation: _perturbation,
     Family: lambda node: build(Family, node),
     InvarianceTest: lambda node: _one_of(node, TESTS),

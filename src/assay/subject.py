@@ -136,6 +136,13 @@ class Subject:
             known.append(OUTPUT)
         return choose_layers(known, layers)
 
+    def choose_one(self, layer: str | int | float) -> str:
+        """The one layer that a name, glob, place or depth chooses; an error if it chooses several."""
+        chosen = self.choose(layer)
+        if len(chosen) != 1:
+            raise AssayError(f"layer={layer!r} chooses {len(chosen)} layers of {self.name!r}, not one")
+        return chosen[0]
+
     # -- showing it something -------------------------------------------------------------------------
 
     def record(self, batch: Batch, layers: Layers = ALL) -> dict[str, Tensor]:

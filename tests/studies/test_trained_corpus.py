@@ -10,11 +10,11 @@ import sys
 import numpy as np
 import pytest
 import torch
-from sklearn.datasets import load_digits
 
 from assay import AssayError
 from assay.studies import accuracy, load_corpus, load_corpus_plan, load_study_plan, study, train_corpus
 from assay.studies.augmentation import Augment
+from conftest import write_digits
 
 PLAN = """
 network: vgg
@@ -37,11 +37,7 @@ scoring: {draws: 50}
 def folder(tmp_path_factory):
     """A plan and its data: scikit-learn's digits at 16×16."""
     place = tmp_path_factory.mktemp("corpus")
-    digits = load_digits()
-    pictures = (digits.images * (255 / 16)).astype(np.uint8).repeat(2, 1).repeat(2, 2)
-    names = ("train_images", "train_labels", "test_images", "test_labels")
-    parts = (pictures[:1200], digits.target[:1200], pictures[1200:], digits.target[1200:])
-    np.savez(place / "digits.npz", **dict(zip(names, parts, strict=True)))
+    write_digits(place / "digits.npz", 2)
     (place / "plan.yaml").write_text(PLAN)
     return place
 

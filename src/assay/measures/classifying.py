@@ -48,10 +48,10 @@ def class_scores(subject: Subject, x: Tensor, of: Callable[[Tensor], Any] | None
 
 def as_taken(subject: Subject, x: Tensor) -> Tensor:
     """Inputs as the module itself takes them: preprocessed, in its precision, on its device."""
-    shown: Any = x if subject.preprocess is None else subject.preprocess(x)
-    if not isinstance(shown, Tensor):
-        raise AssayError(f"the preprocessing of {subject.name!r} makes {type(shown).__name__}, not a tensor")
-    return shown.to(subject.device, subject.dtype)
+    ready = subject._prepare(x)
+    if not isinstance(ready, Tensor):
+        raise AssayError(f"the preprocessing of {subject.name!r} makes {type(ready).__name__}, not a tensor")
+    return ready
 
 
 def require_classes(subject: Subject, data: Labelled, finite: bool = True) -> None:

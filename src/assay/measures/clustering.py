@@ -153,10 +153,7 @@ class ClusterSeparation(Measure):
             if not maps and not weighted and not list(subject.module.parameters()):
                 raise AssayError(f"{subject.name!r} has no weights: give layer=…")
             return (maps or weighted or [OUTPUT])[0]
-        names = subject.choose(self.layer)
-        if len(names) != 1:
-            raise AssayError(f"layer={self.layer!r} chooses {len(names)} layers of {subject.name!r}, not one")
-        return names[0]
+        return subject.choose_one(self.layer)
 
     def _features(self, subject: Subject, layer: str, rows: Array) -> Tensor:
         size = batch_size(subject, self.batch_size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 
 from assay.errors import AssayError
 from assay.measures.classifying import as_taken, class_scores
-from assay.subject import Subject
+from assay.subject import Subject, _call_name, _hooks, _path_and_call
 
 INPUT = "input"
 
@@ -47,12 +48,12 @@ def differentiate(
 def _keeping(subject: Subject, layers: list[str]) -> Iterator[dict[str, Tensor]]:
     """What layers return, as nodes of the graph; the network goes on with copies, and may write to those."""
     kept: dict[str, Tensor] = {}
-    calls: dict[str, int] = {}
+    calls: Counter[str] = Counter()
 
     def keep(path: str) -> Callable[[nn.Module, Any, Any], Any]:
         def hook(module: nn.Module, args: Any, output: Any) -> Any:
-            calls[path] = calls.get(path, 0) + 1
-            layer = path if calls[path] == 1 else f"{path}#{calls[path]}"
+            calls[path] += 1
+            layer = _call_name(path, calls[path])
             if layer not in layers or not isinstance(output, Tensor):
                 return None
             kept[layer] = output
@@ -60,12 +61,5 @@ def _keeping(subject: Subject, layers: list[str]) -> Iterator[dict[str, Tensor]]
 
         return hook
 
-    paths = dict.fromkeys(layer.partition("#")[0] for layer in layers if layer != INPUT)
-    handles = []
-    try:
-        for path in paths:
-            handles.append(subject.module.get_submodule(path).register_forward_hook(keep(path)))
+    with _hooks(subject.module, {_path_and_call(layer)[0] for layer in layers if layer != INPUT}, keep):
         yield kept
-    finally:
-        for handle in handles:
-            handle.remove()

@@ -26,17 +26,17 @@ class MovedNetwork:
 
     def __init__(self, subject: Subject, data: Labelled, size: int) -> None:
         self.subject = subject
-        self.shown = list(batches(data, size, subject.device))
+        self.shown = [(as_taken(subject, x), labels) for x, labels in batches(data, size, subject.device)]
         self.folded = folded_weights(subject, data.shape)
         if not self.folded.weights:
             raise AssayError(f"{subject.name!r} has no weights to move")
-        if not self._same():
+        if not self._same(data.shown(slice(0, size), subject.device)):
             self.folded = folded_weights(subject, data.shape, fold=False)
         self.weights = {name: self.folded.tensors[name] for name in self.folded.weights}
 
-    def _same(self) -> bool:
-        x, _ = self.shown[0]
-        theirs, ours = class_scores(self.subject, x), self._scores(self.folded.tensors, x)
+    def _same(self, first: Tensor) -> bool:
+        """Whether folding leaves the network what it is, on the first batch."""
+        theirs, ours = class_scores(self.subject, first), self._scores(self.folded.tensors, self.shown[0][0])
         return bool((ours - theirs).abs().amax() <= _AGREE * theirs.abs().amax().clamp_min(1.0))
 
     def right(self, by: Mapping[str, Tensor]) -> Array:
@@ -62,9 +62,8 @@ class MovedNetwork:
                 total[name] += 0 if gradient is None else gradient.nan_to_num()
         return total, torch.cat(right).cpu().numpy()
 
-    def _scores(self, tensors: Mapping[str, Tensor], x: Tensor) -> Tensor:
-        ready = as_taken(self.subject, x).clone()  # a network may write to its input
-        scores: Tensor = functional_call(self.subject.module, dict(tensors), (ready,))
+    def _scores(self, tensors: Mapping[str, Tensor], ready: Tensor) -> Tensor:
+        scores: Tensor = functional_call(self.subject.module, dict(tensors), (ready.clone(),))  # it may write to it
         return scores
 
 

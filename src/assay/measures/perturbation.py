@@ -14,7 +14,7 @@ import pandas as pd
 
 from assay.errors import AssayError
 from assay.measures.base import Measure
-from assay.measures.classifying import require_classes
+from assay.measures.classifying import require_classes, require_sample
 from assay.measures.perturbed import Curve, show_perturbed
 from assay.measures.response_curve import fold_curve, gi_score, pal_score
 from assay.measures.showing import batch_size, require_batch_size
@@ -89,10 +89,7 @@ class PerturbationResponse(Measure):
         require_batch_size(self.batch_size)
         if self.nonlinearity not in ("after", "before"):
             raise AssayError(f"nonlinearity={self.nonlinearity!r} is not 'after' or 'before'")
-        if self.samples is not None and self.samples < 1:
-            raise AssayError(f"samples={self.samples} must be at least 1")
-        if self.bootstrap < 0:
-            raise AssayError(f"bootstrap={self.bootstrap} must be at least 0")
+        require_sample(self.samples, self.bootstrap)
         names = [p.name for p in self.perturbations]
         if not names or len(set(names)) < len(names):
             raise AssayError(f"perturbation={names}: give at least one, no name twice")
@@ -186,10 +183,7 @@ class PerturbationResponse(Measure):
     def _where(self, subject: Subject, layer: Depth) -> str | None:
         """The name of a layer as asked for; None is the input."""
         if not isinstance(layer, int):
-            chosen = subject.choose(layer)
-            if len(chosen) != 1:
-                raise AssayError(f"layer={layer!r} chooses {len(chosen)} layers of {subject.name!r}, not one")
-            return chosen[0]
+            return subject.choose_one(layer)
         if layer == 0:
             return None
         weighted = weighted_layers(subject)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from torch import nn
+from collections import OrderedDict
+
+from torch import Tensor, nn
 
 from assay.errors import AssayError
 
@@ -25,6 +27,22 @@ def convolution(
     if dropout:
         layers[f"drop{name}"] = nn.Dropout(dropout)
     return layers
+
+
+class ClassMaps(nn.Module):
+    """Layers, then a 1×1 convolution that gives one map per class, whose mean is the logit; weights as of `he`."""
+
+    def __init__(self, layers: Named, width: int, classes: int) -> None:
+        super().__init__()
+        self.features = nn.Sequential(OrderedDict(layers))
+        self.classifier = nn.Conv2d(width, classes, 1)
+        self.avgpool = nn.AdaptiveAvgPool2d(1)
+        he(self)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits N×classes."""
+        logits: Tensor = self.avgpool(self.classifier(self.features(x))).flatten(1)
+        return logits
 
 
 def he(network: nn.Module) -> None:

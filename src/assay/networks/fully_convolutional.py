@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
-from torch import Tensor, nn
-
-from assay.networks.blocks import Named, convolution, he, require_sizes
+from assay.networks.blocks import ClassMaps, Named, convolution, require_sizes
 
 
-class FullyConvolutional(nn.Module):
+class FullyConvolutional(ClassMaps):
     """3×3 convolutions with ReLU, strides instead of pooling, no linear layer.
 
     Three stages of ``depth`` convolutions, the first of ``width`` maps and the others of twice as many. The last
@@ -40,7 +36,6 @@ class FullyConvolutional(nn.Module):
         classes: int = 10,
         channels: int = 3,
     ) -> None:
-        super().__init__()
         require_sizes(dropout, depth=depth, width=width, classes=classes, channels=channels)
         layers: Named = {}
         for stage, maps in ((1, width), (2, 2 * width), (3, 2 * width)):
@@ -49,12 +44,4 @@ class FullyConvolutional(nn.Module):
                 stride, left_out = (2, dropout) if halved else (1, 0.0)
                 layers |= convolution(f"{stage}_{i}", channels, maps, 3, stride, batch_norm, left_out)
                 channels = maps
-        self.features = nn.Sequential(OrderedDict(layers))
-        self.classifier = nn.Conv2d(channels, classes, 1)
-        self.avgpool = nn.AdaptiveAvgPool2d(1)
-        he(self)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Logits N×classes."""
-        logits: Tensor = self.avgpool(self.classifier(self.features(x))).flatten(1)
-        return logits
+        super().__init__(layers, channels, classes)

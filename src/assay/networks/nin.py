@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from torch import nn
 
-from torch import Tensor, nn
-
-from assay.networks.blocks import Named, convolution, he, require_sizes
+from assay.networks.blocks import ClassMaps, Named, convolution, require_sizes
 
 POOLED = 2  # blocks that max-pooling follows
 
 
-class NetworkInNetwork(nn.Module):
+class NetworkInNetwork(ClassMaps):
     """Blocks of a convolution and two 1×1 convolutions, a small network that slides over the picture; no linear layer.
 
     The first two blocks see 5×5 and are followed by 2×2 max-pooling and dropout, the others see 3×3. The last 1×1
@@ -41,7 +39,6 @@ class NetworkInNetwork(nn.Module):
         classes: int = 10,
         channels: int = 3,
     ) -> None:
-        super().__init__()
         require_sizes(dropout, depth=depth, width=width, classes=classes, channels=channels)
         layers: Named = {}
         for block in range(1, depth + 1):
@@ -55,12 +52,4 @@ class NetworkInNetwork(nn.Module):
                     if dropout:
                         layers[f"drop{block}"] = nn.Dropout(dropout)
             channels = width
-        self.features = nn.Sequential(OrderedDict(layers))
-        self.classifier = nn.Conv2d(width, classes, 1)
-        self.avgpool = nn.AdaptiveAvgPool2d(1)
-        he(self)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Logits N×classes."""
-        logits: Tensor = self.avgpool(self.classifier(self.features(x))).flatten(1)
-        return logits
+        super().__init__(layers, width, classes)

@@ -22,8 +22,8 @@ from assay.report.content import (
     Text,
 )
 from assay.store.run import Run
+from assay.studies.prediction import FOLDER
 
-FOLDER = "study"
 _PICTURED = 6
 NOTES = {
     "cmi": "conditional mutual information with the gap, as the PGDL competition scores it; 0 to 1, blind to direction",

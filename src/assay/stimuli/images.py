@@ -88,17 +88,25 @@ def load_images(
         if len({a.shape for a in found}) > 1:
             raise AssayError(f"the pictures in {path} differ in shape: give size=… and color=…")
         return Images(np.stack(found), None, str(path))
+    if path.suffix != ".npz":
+        raise AssayError(f"{path} is not a folder of pictures or an .npz file")
+    array, *marks = read_arrays(path, images, *filter(None, (labels,)))
+    return Images(channels_first(array[:count]), marks[0][:count] if marks else None, f"{path.name}: {images}")
+
+
+def read_arrays(path: Path, *names: str) -> list[Array]:
+    """Arrays of an ``.npz`` file by name; nothing in it is run."""
     try:
-        if path.suffix != ".npz":
-            raise AssayError(f"{path} is not a folder of pictures or an .npz file")
         with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
-            for key in filter(None, (images, labels)):
-                if key not in file:
-                    raise AssayError(f"{path} has no array {key!r}{nearest(key, list(file))}")
-            array = file[images][:count]
-            marks = None if labels is None else file[labels][:count]
+            for name in names:
+                if name not in file:
+                    raise AssayError(f"{path} has no array {name!r}{nearest(name, list(file))}")
+            return [file[name] for name in names]
     except (OSError, ValueError, EOFError, BadZipFile) as error:
         raise AssayError(f"{path} cannot be read as arrays ({first_line(error)})") from error
-    if array.ndim == 4 and array.shape[-1] in (1, 3) and array.shape[1] not in (1, 3):
-        array = array.transpose(0, 3, 1, 2)
-    return Images(array, marks, f"{path.name}: {images}")
+
+
+def channels_first(array: Array) -> Array:
+    """N×H×W×C pictures as N×C×H×W; others as they are."""
+    last = array.ndim == 4 and array.shape[-1] in (1, 3) and array.shape[1] not in (1, 3)
+    return array.transpose(0, 3, 1, 2) if last else array

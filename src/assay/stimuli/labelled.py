@@ -6,14 +6,14 @@ import gzip
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from assay.errors import AssayError, first_line, nearest
+from assay.errors import AssayError, first_line
 from assay.fingerprint import fingerprint
+from assay.stimuli.images import channels_first, read_arrays
 from assay.stimuli.pictures import Array
 
 
@@ -116,20 +116,9 @@ def load_labelled(
         stem = "train" if split == "train" else "t10k"
         pictures = read_idx(_idx(path, f"{stem}-images-idx3-ubyte"))
         return Labelled(pictures[:, None], read_idx(_idx(path, f"{stem}-labels-idx1-ubyte")), f"{path.name}: {split}")
-    names = (inputs or f"{split}_images", labels or f"{split}_labels")
-    try:
-        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
-            for key in names:
-                if key not in file:
-                    raise AssayError(f"{path} has no array {key!r}{nearest(key, list(file))}")
-            array, marks = (file[key] for key in names)
-    except (OSError, ValueError, EOFError, BadZipFile) as error:
-        raise AssayError(f"{path} cannot be read as arrays ({first_line(error)})") from error
-    if array.ndim == 3:
-        array = array[:, None]
-    elif array.ndim == 4 and array.shape[-1] in (1, 3) and array.shape[1] not in (1, 3):
-        array = array.transpose(0, 3, 1, 2)
-    return Labelled(array, marks, f"{path.name}: {split}")
+    array, marks = read_arrays(path, inputs or f"{split}_images", labels or f"{split}_labels")
+    pictures = array[:, None] if array.ndim == 3 else channels_first(array)
+    return Labelled(pictures, marks, f"{path.name}: {split}")
 
 
 def _idx(folder: Path, name: str) -> Path:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
-import numpy as np
 import pandas as pd
 
 from assay.errors import AssayError, nearest
+from assay.measures.classifying import batches, class_scores
 from assay.stimuli.labelled import Labelled
 from assay.subject import Subject
 
@@ -75,10 +75,6 @@ def accuracy(subject: Subject, data: Labelled, batch_size: int = 1024) -> float:
     Formula: A = Σ_{(x, y)} [argmax_i f(x)_i = y] / N; of equal outputs the first counts.
     """
     right = 0
-    for start in range(0, len(data), batch_size):
-        rows = slice(start, start + batch_size)
-        output = subject(data.shown(rows, subject.device))
-        if not output.isfinite().all():
-            raise AssayError(f"{subject.name!r} gives outputs that are not finite on {data.source}")
-        right += int((output.argmax(1).cpu().numpy() == data.labels[rows]).sum())
-    return float(np.float64(right) / len(data))
+    for x, labels in batches(data, batch_size, subject.device):
+        right += int((class_scores(subject, x).argmax(1) == labels).sum())
+    return right / len(data)

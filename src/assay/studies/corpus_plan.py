@@ -97,7 +97,11 @@ class CorpusPlan:
         known = {f.name for f in fields(Recipe)}
         augment = Augment.named(settings.get("augmentation", "none"), mean, std)
         own = {k: v for k, v in settings.items() if k in known and k not in _OWN}
-        return Recipe(**own, augmentation=augment, seed=self.seed * 100_003 + number)
+        return Recipe(**own, augmentation=augment, seed=self.seed_of(number))
+
+    def seed_of(self, number: int) -> int:
+        """Of a network's initial weights and training."""
+        return self.seed * 100_003 + number
 
 
 def load_corpus_plan(path: str | Path) -> CorpusPlan:

@@ -157,14 +157,19 @@ def predictors(run: Run, measures: Mapping[str, Measure], networks: list[str]) -
                 if label != measure.name and label != type(measure).__name__:
                     given = f"{label}: {given}"
                 columns.setdefault(given, {})[str(name)] = value
-    frame = pd.DataFrame(columns, index=networks, dtype=np.float64)
+    return with_combinations(pd.DataFrame(columns, index=networks, dtype=np.float64))
+
+
+def with_combinations(frame: pd.DataFrame) -> pd.DataFrame:
+    """Predictors of networks, and the `COMBINATIONS` whose parts are among them, defined for all networks."""
+    found = frame.copy()
     for name, (combine, parts) in COMBINATIONS.items():
         if all(part in frame and frame[part].notna().all() for part in parts):
             try:
-                frame[name] = combine(*(frame[part].to_numpy() for part in parts))
+                found[name] = combine(*(frame[part].to_numpy() for part in parts))
             except AssayError:  # a part is the same for all networks: there is nothing to combine
                 continue
-    return frame
+    return found
 
 
 def rank(

@@ -144,21 +144,21 @@ def train_corpus(plan: CorpusPlan, folder: str | None = None) -> TrainedCorpus:
     """
     corpus = TrainedCorpus(plan, folder)
     place = corpus.folder
-    numbers = {name: i for i, name in enumerate(plan.combinations())}
-    recipes = {n: plan.recipe(h, numbers[n], corpus.mean, corpus.std) for n, h in plan.combinations().items()}
+    combinations = plan.combinations()
+    numbers = {name: i for i, name in enumerate(combinations)}
+    recipes = {n: plan.recipe(h, numbers[n], corpus.mean, corpus.std) for n, h in combinations.items()}
     for name, recipe in recipes.items():
         if recipe.batch_size > len(corpus.train):
             raise AssayError(
                 f"batch_size={recipe.batch_size} of {name} is larger than the data: {len(corpus.train)} inputs"
             )
     with torch.device("meta"):  # what cannot be built is said before anything is trained
-        for hyperparameters in plan.combinations().values():
+        for hyperparameters in combinations.values():
             plan.build(hyperparameters, corpus.train)
     if not place.exists(MANIFEST):
         about = {"file": plan.file, "plan": dict(plan.text), "data": corpus.train.description}
         manifest = {"made_of": corpus.made_of, **about}
         place.write(MANIFEST, json.dumps(manifest, indent=1, default=str).encode())
-    combinations = plan.combinations()
     missing = [name for name in combinations if not place.exists(f"networks/{name}.json")]
     for name in combinations.keys() - set(missing):  # killed between the result and its tidying up
         place.remove(f"networks/{name}.training")
@@ -168,7 +168,7 @@ def train_corpus(plan: CorpusPlan, folder: str | None = None) -> TrainedCorpus:
 
     def networks() -> Iterator[nn.Module]:
         for name in missing:
-            with seeded(plan.seed * 100_003 + numbers[name]):
+            with seeded(plan.seed_of(numbers[name])):
                 yield plan.build(combinations[name], corpus.train).to(corpus.device)
 
     def done(number: int, module: nn.Module, trained: Trained) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from assay.arithmetic import Arithmetic
 from assay.errors import AssayError, first_line, optional
 from assay.files import Folder
 from assay.fingerprint import fingerprint
@@ -135,7 +136,7 @@ def run_cell(folder: Folder, key: CellKey, subject: Subject, measure: Measure, s
     """Do one cell and write it; an exception of the measure becomes a failed cell."""
     started, begin = now(), time.perf_counter()
     found, error, trace = None, None, None
-    with _peak_memory(subject.device) as peak, seeded(seed, subject.device):
+    with _peak_memory(subject.device) as peak, seeded(seed, subject.device), Arithmetic.here().used():
         try:
             table = measure(subject)
             found = CellTables.of(table, measure.summary(table))
@@ -165,13 +166,12 @@ def _on_ray(
     if not missing:
         return
     ray = start_ray(address)
-    threads = torch.get_num_threads()
+    arithmetic = Arithmetic.here()  # the same there gives the same bits
 
     @ray.remote(num_cpus=resources.cpus, num_gpus=resources.gpus, max_retries=resources.retries)  # type: ignore[untyped-decorator]
     def cell(key: CellKey, subject: Subject, measure: Measure) -> CellInfo:
-        # Sums depend on how many threads share them: the same number as here gives the same bits.
-        torch.set_num_threads(threads)
-        return run_cell(folder, key, subject, measure, seed)
+        with arithmetic.used():
+            return run_cell(folder, key, subject, measure, seed)
 
     held = {id(thing): ray.put(thing) for pair in missing.values() for thing in pair}
     waiting = {cell.remote(key, held[id(s)], held[id(m)]): key for key, (s, m) in missing.items()}

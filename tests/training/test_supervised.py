@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from assay import AssayError
+from assay.arithmetic import Arithmetic
 from assay.networks import FullyConvolutional, vgg
 from assay.progress import listening
 from assay.seeded import seeded
@@ -297,6 +298,19 @@ def test_half_precision_learns_and_leaves_single_precision_weights():
     trained = train(network, X, Y, Recipe("adam", 0.01, 32, epochs=5, precision="bfloat16"))
     assert trained.accuracy > 0.8 and network[1].weight.dtype == torch.float32
     assert not same(network, perceptron())
+
+
+@pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")
+def test_half_precision_beside_others_changes_neither_their_bits_nor_those_of_what_comes_after():
+    before = Arithmetic.here()
+    single, half = Recipe("adam", 0.01, 32, epochs=2), Recipe("adam", 0.01, 32, epochs=2, precision="bfloat16")
+    together, alone = [perceptron(), perceptron()], [perceptron(), perceptron()]
+    train_many(together, X, Y, [half, single])
+    assert Arithmetic.here() == before
+    for network, recipe in zip(alone, [half, single], strict=True):
+        train(network, X, Y, recipe)
+        assert Arithmetic.here() == before
+    assert all(same(a, b) for a, b in zip(together, alone, strict=True))
 
 
 @pytest.mark.skipif(not hasattr(torch.backends.cudnn, "conv"), reason="an older torch has other switches")

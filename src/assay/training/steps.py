@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from assay.arithmetic import Arithmetic
 from assay.errors import AssayError, first_line
 from assay.training.recipe import Precision, Recipe
 
@@ -54,6 +55,7 @@ class Steps:
         self.rate = torch.tensor(recipe.learning_rate, device=self.device)
         self.optimizer = _optimizer(network, recipe, self.rate if stream is not None else recipe.learning_rate)
         self.generator = torch.Generator(self.device)
+        self.arithmetic = Arithmetic.here()
         self.graph: torch.cuda.CUDAGraph | None = None
         self.recorded = stream is None
 
@@ -126,11 +128,13 @@ class Steps:
         if self.stream is None:
             others = torch.get_rng_state()
             torch.set_rng_state(self.generator.get_state())
-            try:
-                yield
-            finally:
-                self.generator.set_state(torch.get_rng_state())
-                torch.set_rng_state(others)
+            with self.arithmetic.used():
+                try:
+                    yield
+                finally:
+                    self.arithmetic = Arithmetic.here()
+                    self.generator.set_state(torch.get_rng_state())
+                    torch.set_rng_state(others)
             return
         default = torch.cuda.default_generators[self.device.index]
         everybodys = default.graphsafe_get_state()

@@ -22,6 +22,7 @@ from assay.stimuli import Labelled, Mixup
 
 MAGNITUDES = 21
 BATCH = 64
+GPU_BATCH = 128
 
 
 def pictures(count: int) -> Labelled:
@@ -96,10 +97,11 @@ def cpu(rounds: int) -> None:
 
 def gpu(device: str) -> None:
     stages = ((64, 64), (128, 128), (256,) * 3, (512,) * 3, (512,) * 3)
-    data = pictures(180 * BATCH)
-    measure = PerturbationResponse(data, ("intra", "inter"), (0, 1), magnitudes=MAGNITUDES, batch_size=BATCH)
+    data = pictures(180 * GPU_BATCH)
+    measure = PerturbationResponse(data, ("intra", "inter"), (0, 1), magnitudes=MAGNITUDES, batch_size=GPU_BATCH)
     print(
-        f"{where(device)}; VGG-16, 180 × {BATCH} pictures, intra and inter at layers 0 and 1, {MAGNITUDES} magnitudes"
+        f"{where(device)}; VGG-16, 180 × {GPU_BATCH} pictures, intra and inter at layers 0 and 1, "
+        f"{MAGNITUDES} magnitudes"
     )
     for dtype in (torch.float32, torch.bfloat16):
         torch.manual_seed(0)

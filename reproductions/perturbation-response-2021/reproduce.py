@@ -64,6 +64,7 @@ log = logging.getLogger("reproduce")
 HERE = Path(__file__).parent
 CORPORA = ("fashion", "cifar10")
 PERTURBATIONS = ("rotation", "translation_x", "translation_y", "color_jitter")
+BATCH = 128
 ENOUGH = 0.8  # of the training data as shown: the paper's rule for its second experiment
 
 
@@ -71,17 +72,16 @@ ENOUGH = 0.8  # of the training data as shown: the paper's rule for its second e
 class Scale:
     """How much of it."""
 
-    samples: int = 45 * 128
-    batches: int = 90
+    batches: int = 180  # of 128 inputs, the paper's number
     runs: int = 20
-    counts: tuple[int, ...] = (1, 2, 5, 10, 20, 45, 90)
+    counts: tuple[int, ...] = (1, 2, 5, 10, 20, 45, 90, 180)
     draws: int = 1000
-    workers: int = 8
+    workers: int = 12
     pictures: int = 1000
     small: bool = False
 
 
-SMALL = Scale(samples=64, batches=1, runs=2, counts=(1,), draws=20, workers=0, pictures=100, small=True)
+SMALL = Scale(batches=1, runs=2, counts=(1,), draws=20, workers=0, pictures=100, small=True)
 
 
 # -- corpora ----------------------------------------------------------------------------------------------------------
@@ -143,9 +143,9 @@ def questions(train: Labelled, scale: Scale) -> dict[str, Measure]:
     )
     clips = camera_sequences(size, color="grey" if channels == 1 else "rgb", pictures=1 if scale.small else None)
     gratings = Gratings(size, channels=channels, **({"orientations": 5, "phases": 8} if scale.small else {}))
-    few = {"samples": min(1000, scale.samples), "bootstrap": 0}
+    many, few = scale.batches * BATCH, {"samples": scale.pictures, "bootstrap": 0}
     return {
-        "perturbation": PerturbationResponse(train, ("intra", "inter"), (0, 1), samples=scale.samples, bootstrap=0),
+        "perturbation": PerturbationResponse(train, ("intra", "inter"), (0, 1), samples=many, bootstrap=0),
         "clusters": ClusterSeparation(train, bootstrap=0),
         "norms": Norms(),
         "margins": Margins(train, **few),  # type: ignore[arg-type]
@@ -181,11 +181,21 @@ def ask(name: str, folder: str, network: str, scale: Scale) -> dict[str, Any]:
 def by_batch(subject: Subject, train: Labelled, kind: str, scale: Scale) -> np.ndarray:
     """Accuracies at 21 magnitudes of mixup of the input, batch by batch of 128."""
     some = perturbation(kind)
-    data = train.sample(scale.batches * 128, 1)
-    curve = show_perturbed(subject, data, {some: some.magnitudes(21)}, {0: None}, 128, 1)[some, 0]
-    whole = curve.right.shape[1] // 128 * 128 or curve.right.shape[1]
+    data = train.sample(scale.batches * BATCH, 1)
+    curve = show_perturbed(subject, data, {some: some.magnitudes(21)}, {0: None}, BATCH, 1)[some, 0]
+    whole = curve.right.shape[1] // BATCH * BATCH or curve.right.shape[1]
     rows = curve.right[:21, :whole]
-    return rows.reshape(21, -1, min(128, whole)).mean(2).T
+    return rows.reshape(21, -1, min(BATCH, whole)).mean(2).T
+
+
+def by_seconds(corpus: TrainedCorpus, scale: Scale) -> Iterator[dict[str, Any]]:
+    """Seconds of a curve of the input from so many batches, of one network, alone (their Figure 3, above)."""
+    subject = corpus.subject(corpus.networks[0])
+    list(by_batch(subject, corpus.train, "intra", replace(scale, batches=1)))  # once, to warm up
+    for kind, count, run in itertools.product(("intra", "inter"), scale.counts, range(min(scale.runs, 5))):
+        start = time.perf_counter()
+        by_batch(subject, corpus.train, kind, replace(scale, batches=count))
+        yield {"perturbation": kind, "batches": count, "run": run, "seconds": time.perf_counter() - start}
 
 
 def table_one(name: str, out: Path, folder: str, scale: Scale) -> None:
@@ -207,6 +217,7 @@ def table_one(name: str, out: Path, folder: str, scale: Scale) -> None:
     write(out, f"{name}_curves", pd.DataFrame(curves))
     batches = {kind: np.array([t["batches"][kind] for t in told]) for kind in ("intra", "inter")}
     write(out, f"{name}_batches", pd.DataFrame(by_count(batches, corpus, scale)))
+    write(out, f"{name}_batch_seconds", pd.DataFrame(by_seconds(corpus, scale)))
     seconds = pd.DataFrame([t["seconds"] for t in told]).median().rename("median_s")
     table = pd.concat([seconds, pd.Series({"training, all": trained, "asking, all": asked}, name="median_s")])
     write(out, f"{name}_seconds", table.rename_axis("work").rename("seconds").reset_index())
@@ -221,15 +232,12 @@ def against_mixup(numbers: pd.DataFrame, gap: pd.Series, hyper: pd.DataFrame, sc
 
 
 def by_count(batches: Mapping[str, np.ndarray], corpus: TrainedCorpus, scale: Scale) -> Iterator[dict[str, Any]]:
-    """CMI of Gi from so many batches, many times over (their Figure 3, below)."""
+    """CMI of Gi from so many batches, drawn many times over with repetition (their Figure 3, below)."""
     rng = np.random.default_rng(0)
     hyper = corpus.table[corpus.hyperparameters]
     for kind, count, run in itertools.product(batches, scale.counts, range(scale.runs)):
         some = perturbation(kind)
-        there = batches[kind].shape[1]
-        if count > there:
-            continue
-        picked = rng.choice(there, count, replace=False)
+        picked = rng.integers(batches[kind].shape[1], size=count)
         gi = gi_score(some.magnitudes(21), batches[kind][:, picked].mean(1))
         cmi = conditional_mutual_information(gi, corpus.table["gap"], hyper)
         yield {"perturbation": kind, "batches": count, "run": run, "cmi": cmi}
@@ -252,7 +260,7 @@ def ask_invariance(name: str, folder: str, network: str, scale: Scale) -> list[d
         scores = measure(subject).set_index("quantity")["value"]
         folded = replace(measure, fold=True)(subject).set_index("quantity")["value"]
         some = perturbation(kind)
-        tested = show_perturbed(subject, corpus.test, {some: ()}, {0: None}, 128, 0)[some, 0].right.mean()
+        tested = show_perturbed(subject, corpus.test, {some: ()}, {0: None}, BATCH, 0)[some, 0].right.mean()
         rows.append(
             {
                 "network": network,
@@ -345,15 +353,19 @@ def equal_mixup(out: Path) -> None:
 
 
 def batches(out: Path) -> None:
-    """CMI against the number of batches, mean and standard deviation over runs."""
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained", sharey=True)
-    for ax, name in zip(axes, CORPORA, strict=True):
-        for kind, rows in read(out, f"{name}_batches").groupby("perturbation", sort=False):
-            by = rows.groupby("batches")["cmi"].agg(["mean", "std"])
-            ax.errorbar(by.index, 100 * by["mean"], yerr=100 * by["std"], marker="o", ms=4, capsize=2, label=kind)
-        ax.set(xscale="log", xlabel="batches of 128", ylabel="CMI of Gi × 100", title=name)
-        ax.legend(fontsize=8, frameon=False)
-        ax.spines[["top", "right"]].set_visible(False)
+    """Seconds of a curve and CMI against the number of batches, mean and standard deviation over runs."""
+    figure, axes = plt.subplots(2, 2, figsize=(9, 6), layout="constrained", sharex=True, sharey="row")
+    for (above, below), name in zip(axes.T, CORPORA, strict=True):
+        for ax, table, column, factor in ((above, "batch_seconds", "seconds", 1), (below, "batches", "cmi", 100)):
+            for kind, rows in read(out, f"{name}_{table}").groupby("perturbation", sort=False):
+                by = factor * rows.groupby("batches")[column].agg(["mean", "std"])
+                ax.errorbar(by.index, by["mean"], yerr=by["std"], marker="o", ms=4, capsize=2, label=kind)
+            ax.spines[["top", "right"]].set_visible(False)
+        above.set(title=name, yscale="log")
+        above.legend(fontsize=8, frameon=False)
+        below.set(xscale="log", xlabel=f"batches of {BATCH}")
+    axes[0, 0].set_ylabel("seconds of a curve")
+    axes[1, 0].set_ylabel("CMI of Gi × 100")
     save(figure, out, "figure_3")
 
 

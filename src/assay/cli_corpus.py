@@ -61,7 +61,7 @@ def study(
     if as_json:
         print_json({"run": done.path, "report": path, "ranking": _rows(found.ranking), "failures": failures})
     else:
-        shown = ("measure", "cmi", "cmi_low", "cmi_high", "tau", "granulated_tau", "worst_sign_error", "status")
+        shown = ("measure", "cmi", "cmi_low", "cmi_high", "tau", "status")
         print_table(
             f"{loaded.corpus.name}: {len(loaded.corpus)} networks",
             _rows(found.ranking[[c for c in shown if c in found.ranking]].round(3)),

@@ -32,11 +32,18 @@ def print_json(value: Any) -> None:
 def print_table(title: str, rows: list[dict[str, Any]]) -> None:
     """For people."""
     table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
-    for column in rows[0] if rows else ():
-        table.add_column(column, overflow="fold")
+    for i, column in enumerate(rows[0] if rows else ()):
+        longest = max(len(str(row[column])) for row in rows)
+        table.add_column(column, overflow="fold", min_width=min(longest, 24) if i == 0 else None)
     for row in rows:
-        table.add_row(*(f"{v:.6g}" if isinstance(v, float) else escape(str(v)) for v in row.values()))
+        table.add_row(*(_cell(value) for value in row.values()))
     out.print(table)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.6g}" if isinstance(value, float) else escape(str(value))
 
 
 @contextmanager

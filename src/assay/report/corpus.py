@@ -110,10 +110,12 @@ def _forest(ranking: pd.DataFrame, chance: float) -> list[DotChart]:
     scored = ranking[ranking["cmi"].notna() & (ranking["status"] != "constant")].reset_index(drop=True)
     charts = []
     for column, (label, caption) in CHARTS.items():
+        ends = (scored[f"{column}_{end}"].fillna(scored[column]) for end in ("low", "high"))
+        told = zip(scored["measure"], scored[column], *ends, strict=True)
         marks = tuple(
-            Mark(i, 0, r[column], (r[f"{column}_low"], r[f"{column}_high"]), f"{r['measure']}: {r[column]:.3f}")
-            for i, r in enumerate(scored.to_dict("records"))
-            if r[column] == r[column] and r[f"{column}_low"] == r[f"{column}_low"]
+            Mark(i, 0, value, (low, high), f"{measure}: {value:.3f}")
+            for i, (measure, value, low, high) in enumerate(told)
+            if value == value
         )
         if marks:
             alt = f"{caption}, one row per measure; the first is {scored['measure'].iloc[0]}"
@@ -129,7 +131,9 @@ def _scatter(networks: pd.DataFrame, ranking: pd.DataFrame, hyperparameters: lis
     from matplotlib.figure import Figure
 
     pictures = []
-    levels = sorted(networks[hyperparameters[0]].unique(), key=str) if hyperparameters else []
+    levels = (
+        sorted(networks[hyperparameters[0]].unique(), key=lambda v: (isinstance(v, str), v)) if hyperparameters else []
+    )
     scored = ranking[ranking["cmi"].notna()] if "cmi" in ranking else ranking
     for name in scored["measure"][:_PICTURED]:
         figure = Figure(figsize=(3.6, 2.9), dpi=130, layout="constrained")

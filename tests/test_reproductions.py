@@ -117,7 +117,7 @@ def test_the_page_on_reviews_says_what_its_tables_say():
 def test_perturbation_response_runs_small(tmp_path):
     """The two corpora go the same way: one is run, its tables stand in for the other's in the figures."""
     command = [sys.executable, str(PERTURBATION / "reproduce.py"), "--small", "--out", str(tmp_path)]
-    for part in ("fashion", "invariance", "figures"):
+    for part in ("fashion", "invariance", "tables", "figures"):
         done = subprocess.run([*command, "--corpora", str(tmp_path / "runs"), part], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[-2000:]
         for path in (tmp_path / "tables").glob("fashion_*.csv"):

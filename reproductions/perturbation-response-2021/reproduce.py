@@ -1,12 +1,13 @@
 """Reproduce "Predicting deep neural network generalization with perturbation response curves" (Schiff et al. 2021).
 
     cd reproductions/perturbation-response-2021
-    python reproduce.py all      # or one of fashion, cifar10, invariance, figures
+    python reproduce.py all      # or one of fashion, cifar10, invariance, tables, figures
 
-The first three parts train the corpora of the plans beside this file, ask everything of every network and write tables
-(CSV); they need a GPU. The last draws the figures from the tables. ``data/fashion-mnist`` is Debian's
-/usr/share/datasets/fashion-mnist, ``data/cifar10.npz`` is what cifar10.py makes. With --small all of it runs in a
-minute or two on a CPU, on scikit-learn's digits, for the tests: too small to learn from.
+The first three parts train the corpora of the plans beside this file, ask everything of every network and write what it
+said (CSV); they need a GPU. ``tables`` scores what was said, ``figures`` draws: both from the tables alone, on any
+machine. ``data/fashion-mnist`` is Debian's /usr/share/datasets/fashion-mnist, ``data/cifar10.npz`` is what
+cifar10.py makes. With --small all of it runs in a minute or two on a CPU, on scikit-learn's digits, for the tests: too
+small to learn from.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import itertools
 import json
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
@@ -48,6 +49,7 @@ from assay.studies import (
     CorpusPlan,
     Scoring,
     TrainedCorpus,
+    chance_level,
     compare_measures,
     conditional_mutual_information,
     load_corpus_plan,
@@ -63,6 +65,8 @@ from matplotlib import pyplot as plt
 log = logging.getLogger("reproduce")
 HERE = Path(__file__).parent
 CORPORA = ("fashion", "cifar10")
+AUGMENTED = ("invariance-vgg", "invariance-resnet")
+PARTS = (*CORPORA, "invariance", "tables", "figures")
 PERTURBATIONS = ("rotation", "translation_x", "translation_y", "color_jitter")
 BATCH = 128
 ENOUGH = 0.8  # of the training data as shown: the paper's rule for its second experiment
@@ -160,7 +164,7 @@ def questions(train: Labelled, scale: Scale) -> dict[str, Measure]:
 
 
 def ask(name: str, folder: str, network: str, scale: Scale) -> dict[str, Any]:
-    """Everything about one network: numbers by name, its curves, the accuracy of every batch, seconds."""
+    """Everything about one network: numbers by name, its curves, Gi of every batch, seconds."""
     corpus = corpus_of(name, folder, scale.small)
     subject = corpus.subject(network)
     numbers: dict[str, float] = {}
@@ -174,32 +178,34 @@ def ask(name: str, folder: str, network: str, scale: Scale) -> dict[str, Any]:
         if label == "perturbation":
             points = table[table["quantity"] == "accuracy"]
             curves = points[["perturbation", "layer", "magnitude", "value"]].to_dict("records")
-    batches = {kind: by_batch(subject, corpus.train, kind, scale).tolist() for kind in ("intra", "inter")}
-    return {"network": network, "numbers": numbers, "curves": curves, "batches": batches, "seconds": seconds}
+    gi = {kind: by_batch(subject, corpus.train, kind, scale.batches).tolist() for kind in ("intra", "inter")}
+    return {"network": network, "numbers": numbers, "curves": curves, "gi": gi, "seconds": seconds}
 
 
-def by_batch(subject: Subject, train: Labelled, kind: str, scale: Scale) -> np.ndarray:
-    """Accuracies at 21 magnitudes of mixup of the input, batch by batch of 128."""
+def by_batch(subject: Subject, train: Labelled, kind: str, batches: int) -> np.ndarray:
+    """Gi of mixup of the input from each batch of 128. It is linear in accuracies: that of many batches is the mean."""
     some = perturbation(kind)
-    data = train.sample(scale.batches * BATCH, 1)
-    curve = show_perturbed(subject, data, {some: some.magnitudes(21)}, {0: None}, BATCH, 1)[some, 0]
-    whole = curve.right.shape[1] // BATCH * BATCH or curve.right.shape[1]
-    rows = curve.right[:21, :whole]
-    return rows.reshape(21, -1, min(BATCH, whole)).mean(2).T
+    alphas = some.magnitudes(21)
+    curve = show_perturbed(subject, train.sample(batches * BATCH, 1), {some: alphas}, {0: None}, BATCH, 1)[some, 0]
+    size = min(BATCH, curve.right.shape[1])
+    whole = curve.right.shape[1] // size * size
+    gi: np.ndarray = gi_score(alphas, curve.right[: len(alphas), :whole].reshape(len(alphas), -1, size).mean(2).T)
+    return gi
 
 
 def by_seconds(corpus: TrainedCorpus, scale: Scale) -> Iterator[dict[str, Any]]:
     """Seconds of a curve of the input from so many batches, of one network, alone (their Figure 3, above)."""
     subject = corpus.subject(corpus.networks[0])
-    list(by_batch(subject, corpus.train, "intra", replace(scale, batches=1)))  # once, to warm up
+    by_batch(subject, corpus.train, "intra", 1)  # once, to warm up
     for kind, count, run in itertools.product(("intra", "inter"), scale.counts, range(min(scale.runs, 5))):
-        start = time.perf_counter()
-        by_batch(subject, corpus.train, kind, replace(scale, batches=count))
-        yield {"perturbation": kind, "batches": count, "run": run, "seconds": time.perf_counter() - start}
+        if count * BATCH <= len(corpus.train) or scale.small:
+            start = time.perf_counter()
+            by_batch(subject, corpus.train, kind, count)
+            yield {"perturbation": kind, "batches": count, "run": run, "seconds": time.perf_counter() - start}
 
 
-def table_one(name: str, out: Path, folder: str, scale: Scale) -> None:
-    """Train a corpus, ask everything, rank all measures."""
+def ask_corpus(name: str, out: Path, folder: str, scale: Scale) -> None:
+    """Train a corpus, ask everything."""
     start = time.perf_counter()
     corpus = train_corpus(plan_of(name, folder, scale.small))
     trained = time.perf_counter() - start
@@ -207,20 +213,30 @@ def table_one(name: str, out: Path, folder: str, scale: Scale) -> None:
     start = time.perf_counter()
     told = everywhere(ask, [(name, folder, network, scale) for network in corpus.networks], scale.workers)
     asked = time.perf_counter() - start
-    numbers = with_combinations(pd.DataFrame([t["numbers"] for t in told]))
-    hyper = corpus.table[corpus.hyperparameters]
-    write(out, f"{name}_networks", corpus.table.join(numbers))
+    log.info("%s: asked in %.0f s", name, asked)
+    write(out, f"{name}_networks", corpus.table.join(pd.DataFrame([t["numbers"] for t in told])))
     write(out, f"{name}_left_out", corpus.left_out)
-    write(out, f"{name}_ranking", rank(numbers, corpus.table["gap"], hyper, Scoring(draws=scale.draws)))
-    write(out, f"{name}_comparisons", against_mixup(numbers, corpus.table["gap"], hyper, scale))
-    curves = [{"network": t["network"], **point} for t in told for point in t["curves"]]
-    write(out, f"{name}_curves", pd.DataFrame(curves))
-    batches = {kind: np.array([t["batches"][kind] for t in told]) for kind in ("intra", "inter")}
-    write(out, f"{name}_batches", pd.DataFrame(by_count(batches, corpus, scale)))
+    write(out, f"{name}_curves", pd.DataFrame([{"network": t["network"], **p} for t in told for p in t["curves"]]))
+    gi = [{"network": t["network"], "perturbation": k, **dict(enumerate(v))} for t in told for k, v in t["gi"].items()]
+    write(out, f"{name}_gi_by_batch", pd.DataFrame(gi))
     write(out, f"{name}_batch_seconds", pd.DataFrame(by_seconds(corpus, scale)))
-    seconds = pd.DataFrame([t["seconds"] for t in told]).median().rename("median_s")
-    table = pd.concat([seconds, pd.Series({"training, all": trained, "asking, all": asked}, name="median_s")])
+    seconds = pd.DataFrame([t["seconds"] for t in told]).median()
+    table = pd.concat([seconds, pd.Series({"training, all": trained, "asking, all": asked})])
     write(out, f"{name}_seconds", table.rename_axis("work").rename("seconds").reset_index())
+
+
+def table_one(name: str, out: Path, scale: Scale) -> None:
+    """Score what the networks of a corpus said."""
+    table = read(out, f"{name}_networks")
+    hyper = [h for h in load_corpus_plan(HERE / f"{name}.yaml").grid if h in table]
+    gap, grid = table["gap"], table[hyper]
+    results = ("network", *hyper, "train_accuracy", "test_accuracy", "gap")
+    results += ("trained_accuracy", "trained_loss", "epochs", "status")
+    numbers = with_combinations(table.drop(columns=list(results)))
+    ranking = rank(numbers, gap, grid, Scoring(draws=scale.draws))
+    write(out, f"{name}_ranking", ranking.assign(cmi_chance=chance_level(gap, grid)))
+    write(out, f"{name}_comparisons", against_mixup(numbers, gap, grid, scale))
+    write(out, f"{name}_batches", pd.DataFrame(by_count(read(out, f"{name}_gi_by_batch"), gap, grid, scale)))
 
 
 def against_mixup(numbers: pd.DataFrame, gap: pd.Series, hyper: pd.DataFrame, scale: Scale) -> pd.DataFrame:
@@ -231,16 +247,15 @@ def against_mixup(numbers: pd.DataFrame, gap: pd.Series, hyper: pd.DataFrame, sc
     return found[(found["measure"] == "mixup") | (found["other"] == "mixup")]
 
 
-def by_count(batches: Mapping[str, np.ndarray], corpus: TrainedCorpus, scale: Scale) -> Iterator[dict[str, Any]]:
+def by_count(batches: pd.DataFrame, gap: pd.Series, hyper: pd.DataFrame, scale: Scale) -> Iterator[dict[str, Any]]:
     """CMI of Gi from so many batches, drawn many times over with repetition (their Figure 3, below)."""
     rng = np.random.default_rng(0)
-    hyper = corpus.table[corpus.hyperparameters]
-    for kind, count, run in itertools.product(batches, scale.counts, range(scale.runs)):
-        some = perturbation(kind)
-        picked = rng.integers(batches[kind].shape[1], size=count)
-        gi = gi_score(some.magnitudes(21), batches[kind][:, picked].mean(1))
-        cmi = conditional_mutual_information(gi, corpus.table["gap"], hyper)
-        yield {"perturbation": kind, "batches": count, "run": run, "cmi": cmi}
+    for kind, rows in batches.groupby("perturbation", sort=False):
+        gi = rows.drop(columns=["network", "perturbation"]).to_numpy()
+        for count, run in itertools.product(scale.counts, range(scale.runs)):
+            drawn = gi[:, rng.integers(gi.shape[1], size=count)].mean(1)
+            cmi = conditional_mutual_information(drawn, gap, hyper)
+            yield {"perturbation": kind, "batches": count, "run": run, "cmi": cmi}
 
 
 # -- Table 3 ----------------------------------------------------------------------------------------------------------
@@ -278,23 +293,32 @@ def ask_invariance(name: str, folder: str, network: str, scale: Scale) -> list[d
     return rows
 
 
-def table_three(out: Path, folder: str, scale: Scale) -> None:
-    """Which score tells how well a network generalizes to perturbed test data."""
-    cells = []
-    for name in ("invariance-vgg", "invariance-resnet"):
+def ask_augmented(out: Path, folder: str, scale: Scale) -> None:
+    """Train the networks with and without augmentation, ask them."""
+    for name in AUGMENTED:
         start = time.perf_counter()
         corpus = train_corpus(plan_of(name, folder, scale.small))
         log.info("%s: %d networks in %.0f s", name, len(corpus), time.perf_counter() - start)
         jobs = [(name, folder, network, scale) for network in corpus.networks]
-        told = pd.DataFrame([row for rows in everywhere(ask_invariance, jobs, scale.workers) for row in rows])
-        write(out, f"{name}_networks", told)
-        hyper = [h for h in corpus.hyperparameters if h != "augmentation"]
+        told = [row for rows in everywhere(ask_invariance, jobs, scale.workers) for row in rows]
+        log.info("%s: asked, in %.0f s with training", name, time.perf_counter() - start)
+        write(out, f"{name}_networks", pd.DataFrame(told))
+
+
+def table_three(out: Path, scale: Scale) -> None:
+    """Which score tells how well a network generalizes to perturbed test data."""
+    cells = []
+    for name in AUGMENTED:
+        told = read(out, f"{name}_networks")
+        plan = load_corpus_plan(HERE / f"{name}.yaml")
+        hyper = [h for h in plan.grid if h != "augmentation" and h in told]
         for kind, rows in told.groupby("perturbation", sort=False):
             good = rows if scale.small else rows[rows["trained_accuracy"] >= ENOUGH]
             good = good.reset_index(drop=True)
             scores = good[["gi", "gi folded", "mean accuracy", "random accuracy"]]
             ranked = rank(scores, good["gap"], good[hyper], Scoring(draws=scale.draws))
-            cells.append(ranked.assign(corpus=name, perturbation=kind))
+            chance = chance_level(good["gap"], good[hyper]) if "cmi" in ranked else np.nan
+            cells.append(ranked.assign(corpus=name, perturbation=kind, cmi_chance=chance))
     write(out, "invariance_ranking", pd.concat(cells, ignore_index=True))
 
 
@@ -376,7 +400,7 @@ def save(figure: Any, out: Path, name: str) -> None:
 
 def write(out: Path, name: str, table: pd.DataFrame) -> None:
     (out / "tables").mkdir(parents=True, exist_ok=True)
-    table.to_csv(out / "tables" / f"{name}.csv", index=False, float_format="%.6g")
+    table.to_csv(out / "tables" / f"{name}.csv", index=False, float_format="%.9g")
 
 
 def read(out: Path, name: str) -> pd.DataFrame:
@@ -386,7 +410,7 @@ def read(out: Path, name: str) -> pd.DataFrame:
 def main() -> None:
     """One part, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=[*CORPORA, "invariance", "figures", "all"])
+    parser.add_argument("part", choices=[*PARTS, "all"])
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--out", type=Path, default=HERE)
     parser.add_argument("--corpora", default=str(HERE / "runs"), help="where the networks go")
@@ -395,12 +419,15 @@ def main() -> None:
     scale = SMALL if given.small else Scale()
     if scale.small:
         write_digits(given.corpora)
-    parts: Iterable[str] = (*CORPORA, "invariance", "figures") if given.part == "all" else (given.part,)
-    for part in parts:
+    for part in PARTS if given.part == "all" else (given.part,):
         if part in CORPORA:
-            table_one(part, given.out, given.corpora, scale)
+            ask_corpus(part, given.out, given.corpora, scale)
         elif part == "invariance":
-            table_three(given.out, given.corpora, scale)
+            ask_augmented(given.out, given.corpora, scale)
+        elif part == "tables":
+            for name in CORPORA:
+                table_one(name, given.out, scale)
+            table_three(given.out, scale)
         else:
             figures(given.out)
     if torch.cuda.is_available():

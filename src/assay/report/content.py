@@ -244,10 +244,16 @@ def _asked(m: dict[str, Any]) -> Section:
     for label, d in m["measures"].items():
         rows = [("measure", d["measure"])]
         for name, value in d["settings"].items():
-            shown = value["is"] if isinstance(value, dict) and "is" in value else str(value)
-            rows.append((name, shown + ("" if name in d["given"] else " (default)")))
+            rows.append((name, _said(value) + ("" if name in d["given"] else " (default)")))
         blocks.append(Facts((("", label), *rows)))
     return Section("What was asked", tuple(blocks))
+
+
+def _said(value: Any) -> str:
+    """A setting as people read it; of a thing what it says of itself."""
+    if isinstance(value, list):
+        return ", ".join(map(_said, value))
+    return str(value["is"] if isinstance(value, dict) and "is" in value else value)
 
 
 def _plain_section(label: str, described: dict[str, Any], run: Run) -> list[Any]:

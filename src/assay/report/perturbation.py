@@ -37,16 +37,18 @@ def section(label: str, described: dict[str, Any], run: Run) -> list[Any]:
     ]
     for (name, layer), rows in table.groupby(["perturbation", "layer"], sort=False):
         where = "the input" if layer == "0" else f"layer {layer}"
-        blocks.append(Items(tuple(_sentences(rows, f"{name} at {where}"))))
+        blocks.append(Items(tuple(_sentences(rows, str(name), str(layer)))))
         blocks.append(_chart(rows, f"Accuracy under {name} at {where}"))
     scores = table[table["quantity"] != "accuracy"].drop(columns="magnitude")
     blocks.append(Table("Scores", scores, NOTES))
     return blocks
 
 
-def _sentences(rows: pd.DataFrame, what: str) -> list[str]:
+def _sentences(rows: pd.DataFrame, name: str, layer: str) -> list[str]:
     found = []
     for subject, mine in rows.groupby("subject", sort=False):
+        at = str(mine["at"].iloc[0])
+        what = f"{name} at the input" if layer == "0" else f"{name} after {at}"
         gi = mine[mine["quantity"] == "gi"]
         curve = mine[mine["quantity"] == "accuracy"]
         if curve["status"].ne("ok").any():
@@ -54,10 +56,15 @@ def _sentences(rows: pd.DataFrame, what: str) -> list[str]:
             found.append(f"{subject}, {what}: outputs are not finite at {bad} of {len(curve)} magnitudes; no scores.")
         elif len(gi):
             first, last = curve["value"].iloc[[0, -1]]
+            went = f"goes from {first:.1%} to {last:.1%}"
+            start, end = curve["magnitude"].iloc[[0, -1]]
+            if start < 0 < end:
+                middle = curve["value"].iloc[curve["magnitude"].abs().argmin()]
+                went = f"is {middle:.1%} in the middle, {first:.1%} at {start:g}, {last:.1%} at {end:g}"
             score = gi.iloc[0]
             interval = f" ({score['low']:.3f} to {score['high']:.3f})" if score["low"] == score["low"] else ""
             scored = f"Gi {score['value']:.3f}{interval}"
-            found.append(f"{subject}, {what}: accuracy goes from {first:.1%} to {last:.1%}; {scored}.")
+            found.append(f"{subject}, {what}: accuracy {went}; {scored}.")
     return found
 
 

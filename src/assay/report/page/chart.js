@@ -31,6 +31,15 @@
     return [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw);
   };
 
+  // Quarters of a range where they are short numbers, else multiples of a nice step.
+  const ticks = (from, to) => {
+    const quarter = (to - from) / 4;
+    if (Number(quarter.toPrecision(2)) === quarter) return [0, 1, 2, 3, 4].map((i) => from + i * quarter);
+    const step = niceStep(to - from, 6), found = [];
+    for (let i = Math.ceil(from / step - 1e-9); i * step <= to + 1e-9 * step; i++) found.push(i * step);
+    return found;
+  };
+
   const lineChart = (figure, chart) => {
     const hidden = new Set();
     const legend = make(figure, "div", { class: "legend" });
@@ -40,7 +49,7 @@
     const paint = () => {
       const narrow = figure.clientWidth < 560;
       const [w, h] = narrow ? [420, 330] : [960, 420];
-      const [left, right, top, bottom] = [56, 16, 16, 46];
+      const [left, right, top, bottom] = [66, 16, 16, 46];
       if (svg) svg.remove();
       svg = draw(figure, "svg", { viewBox: `0 0 ${w} ${h}`, role: "img", "aria-label": chart.caption });
       figure.insertBefore(svg, legend);
@@ -60,10 +69,9 @@
         draw(svg, "line", { class: "grid", x1: left, x2: w - right, y1: py(y), y2: py(y) });
         draw(svg, "text", { x: left - 8, y: py(y) + 4, "text-anchor": "end" }, y.toFixed(digits));
       }
-      for (const share of [0, 0.25, 0.5, 0.75, 1]) {
-        const x = from + share * (to - from);
+      for (const x of ticks(from, to)) {
         const said = chart.x_range ? String(Number(x.toPrecision(3))) : `${x * 100} %`;
-        draw(svg, "text", { x: px(x), y: h - bottom + 18, "text-anchor": share === 1 ? "end" : "middle" }, said);
+        draw(svg, "text", { x: px(x), y: h - bottom + 18, "text-anchor": px(x) > w - right - 9 ? "end" : "middle" }, said);
       }
       draw(svg, "text", { x: px((from + to) / 2), y: h - 8, "text-anchor": "middle" }, chart.x_label);
       draw(svg, "text", { x: 14, y: py((low + high) / 2), "text-anchor": "middle", transform: `rotate(-90 14 ${py((low + high) / 2)})` }, chart.y_label);

@@ -48,7 +48,7 @@ def many(x: Tensor, y: Tensor, at_once: int) -> None:
 
 def main(device: str, rounds: int) -> None:
     gpu = device.startswith("cuda")
-    count = 32768 if gpu else 1024
+    count = 32768 if gpu else 256
     with seeded(0):
         x, y = torch.rand(count, 1, 28, 28).to(device), torch.randint(10, (count,)).to(device)
     times = race(
@@ -56,7 +56,7 @@ def main(device: str, rounds: int) -> None:
             "assay": lambda: many(x, y, NETWORKS),
             "one by one": lambda: many(x, y, 1),
             "plain loop": lambda: plain(x, y, 128),
-            "limit": lambda: plain(x, y, 4096 if gpu else 512, optimizes=False),
+            "limit": lambda: plain(x, y, 4096 if gpu else 256, optimizes=False),
         },
         device,
         rounds,

@@ -230,9 +230,7 @@ def table_one(name: str, out: Path, scale: Scale) -> None:
     table = read(out, f"{name}_networks")
     hyper = [h for h in load_corpus_plan(HERE / f"{name}.yaml").grid if h in table]
     gap, grid = table["gap"], table[hyper]
-    results = ("network", *hyper, "train_accuracy", "test_accuracy", "gap")
-    results += ("trained_accuracy", "trained_loss", "epochs", "status")
-    numbers = with_combinations(table.drop(columns=list(results)))
+    numbers = with_combinations(table.iloc[:, table.columns.get_loc("status") + 1 :])  # what they said comes last
     ranking = rank(numbers, gap, grid, Scoring(draws=scale.draws))
     write(out, f"{name}_ranking", ranking.assign(cmi_chance=chance_level(gap, grid)))
     write(out, f"{name}_comparisons", against_mixup(numbers, gap, grid, scale))

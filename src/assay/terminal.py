@@ -32,9 +32,8 @@ def print_json(value: Any) -> None:
 def print_table(title: str, rows: list[dict[str, Any]]) -> None:
     """For people."""
     table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
-    for i, column in enumerate(rows[0] if rows else ()):
-        longest = max(len(str(row[column])) for row in rows)
-        table.add_column(column, overflow="fold", min_width=min(longest, 24) if i == 0 else None)
+    for column in rows[0] if rows else ():
+        table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(_cell(value) for value in row.values()))
     out.print(table)

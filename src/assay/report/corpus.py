@@ -131,17 +131,16 @@ def _scatter(networks: pd.DataFrame, ranking: pd.DataFrame, hyperparameters: lis
     from matplotlib.figure import Figure
 
     pictures = []
-    levels = (
-        sorted(networks[hyperparameters[0]].unique(), key=lambda v: (isinstance(v, str), v)) if hyperparameters else []
-    )
+    first = networks[hyperparameters[0]] if hyperparameters else pd.Series(dtype=object)
+    levels = sorted(first.unique(), key=lambda level: (isinstance(level, str), level))
     scored = ranking[ranking["cmi"].notna()] if "cmi" in ranking else ranking
     for name in scored["measure"][:_PICTURED]:
         figure = Figure(figsize=(3.6, 2.9), dpi=130, layout="constrained")
         axes = figure.subplots()
         for i, level in enumerate(levels):
-            mine = networks[networks[hyperparameters[0]] == level]
+            mine = networks[first == level]
             color = colormaps["viridis"](i / max(len(levels) - 1, 1))
-            axes.scatter(mine[name], mine["gap"], s=16, color=color, label=f"{hyperparameters[0]} {level}")
+            axes.scatter(mine[name], mine["gap"], s=16, color=color, label=f"{first.name} {level}")
         axes.set(xlabel=name, ylabel="gap")
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(fontsize=7, frameon=False)

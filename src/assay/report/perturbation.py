@@ -36,18 +36,16 @@ def section(label: str, described: dict[str, Any], run: Run) -> list[Any]:
         )
     ]
     for (name, layer), rows in table.groupby(["perturbation", "layer"], sort=False):
-        where = "the input" if layer == "0" else f"layer {layer}"
-        blocks.append(Items(tuple(_sentences(rows, str(name), str(layer)))))
-        blocks.append(_chart(rows, f"Accuracy under {name} at {where}"))
+        blocks.append(Items(tuple(_sentences(rows))))
+        blocks.append(_chart(rows, f"Accuracy under {name} at {'the input' if layer == '0' else f'layer {layer}'}"))
     scores = table[table["quantity"] != "accuracy"].drop(columns="magnitude")
     blocks.append(Table("Scores", scores, NOTES))
     return blocks
 
 
-def _sentences(rows: pd.DataFrame, name: str, layer: str) -> list[str]:
+def _sentences(rows: pd.DataFrame) -> list[str]:
     found = []
-    for subject, mine in rows.groupby("subject", sort=False):
-        at = str(mine["at"].iloc[0])
+    for (subject, name, layer, at), mine in rows.groupby(["subject", "perturbation", "layer", "at"], sort=False):
         what = f"{name} at the input" if layer == "0" else f"{name} after {at}"
         gi = mine[mine["quantity"] == "gi"]
         curve = mine[mine["quantity"] == "accuracy"]

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from assay import AssayError, PerturbationResponse, Subject, gi_score, pal_score
-from assay.measures.perturbed import batches
+from assay.measures.perturbed import STACKED, batches
 from assay.networks import VGG, small_resnet
 from assay.stimuli import Labelled, Mixup, Noise, Transformed
 
@@ -94,7 +94,9 @@ def curve(table, quantity="accuracy"):
 @pytest.mark.parametrize("kind", ["mlp", "vgg", "resnet"])
 @pytest.mark.parametrize("perturbation", ["intra", "inter", "noise"])
 @pytest.mark.parametrize("layer", [0, 1, 2, 0.5])
-def test_equals_full_passes_with_the_output_replaced(kind, perturbation, layer):
+@pytest.mark.parametrize("stacked", [0, 40_000])
+def test_equals_full_passes_with_the_output_replaced(monkeypatch, kind, perturbation, layer, stacked):
+    monkeypatch.setitem(STACKED, "cpu", stacked)  # as on a GPU, where several magnitudes share a pass
     data = pictures()
     subject = network(kind, data)
     measure = PerturbationResponse(data, perturbation, layer, magnitudes=5, batch_size=24, bootstrap=0)
@@ -215,6 +217,37 @@ def test_mixing_after_a_first_layer_that_is_not_affine_in_the_input_is_not_done(
     subject = Subject(Squares().eval(), "squares")
     measure = PerturbationResponse(data, "inter", magnitudes=7, batch_size=20, bootstrap=0)
     assert np.array_equal(curve(measure(subject)), plain_curve(measure, subject, None)[:-1])
+
+
+class Centres(nn.Module):
+    """Looks at its whole batch."""
+
+    def forward(self, x):
+        return x - x.mean(0)
+
+
+class Sized(nn.Module):
+    """Takes batches of up to 20."""
+
+    def forward(self, x):
+        if len(x) > 20:
+            raise RuntimeError("too many")
+        return x
+
+
+@pytest.mark.parametrize("middle", [Centres, Sized, nn.Identity])
+def test_magnitudes_share_a_pass_only_where_inputs_are_seen_one_by_one(monkeypatch, middle):
+    data = pictures()
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Flatten(), middle(), nn.Tanh(), nn.Linear(192, 4)).eval()
+    shown = []
+    forward = nn.Tanh.forward
+    monkeypatch.setattr(nn.Tanh, "forward", lambda self, x: shown.append(len(x)) or forward(self, x))
+    measure = PerturbationResponse(data, "noise", magnitudes=5, batch_size=20, bootstrap=0)
+    alone = plain_curve(measure, Subject(net), None)
+    monkeypatch.setitem(STACKED, "cpu", 3 * 20 * 192)
+    assert np.array_equal(curve(measure(Subject(net))), alone[:-1])
+    assert (60 in shown) == (middle is nn.Identity)
 
 
 # -- bad data -------------------------------------------------------------------------------------------------------

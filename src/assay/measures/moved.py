@@ -11,11 +11,10 @@ from torch.nn import functional as F
 
 from assay.errors import AssayError
 from assay.measures.affine import folded_weights
+from assay.measures.agreement import agree
 from assay.measures.classifying import Array, as_taken, batches, class_scores
 from assay.stimuli.labelled import Labelled
 from assay.subject import Subject
-
-_AGREE = 1e-3  # of the largest output: rounding of float32, with room
 
 
 class MovedNetwork:
@@ -36,8 +35,7 @@ class MovedNetwork:
 
     def _same(self, first: Tensor) -> bool:
         """Whether folding leaves the network what it is, on the first batch."""
-        theirs, ours = class_scores(self.subject, first), self._scores(self.folded.tensors, self.shown[0][0])
-        return bool((ours - theirs).abs().amax() <= _AGREE * theirs.abs().amax().clamp_min(1.0))
+        return agree(self._scores(self.folded.tensors, self.shown[0][0]), class_scores(self.subject, first))
 
     def right(self, by: Mapping[str, Tensor]) -> Array:
         """Whether each input is classified rightly with the named weights moved ``by`` so much."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from assay.measures.agreement import agree
 from assay.measures.weighted import first_affine
 from assay.progress import report
 from assay.split import Split
@@ -20,6 +21,10 @@ from assay.subject import Subject
 
 Array = np.ndarray[Any, Any]
 Points = Mapping[Perturbation, tuple[float, ...]]
+
+# Values that enter a pass at most, where several magnitudes share it: a small network's pass over one batch does not
+# fill a GPU. On a CPU, larger batches gain nothing.
+STACKED = {"cuda": 2**25}
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,7 @@ class _Cuts:
     def __init__(self, subject: Subject) -> None:
         self.subject, self.first = subject, first_affine(subject)
         self.commutes: bool | None = None
+        self.stacks: dict[str | None, bool] = {}
         self._splits: dict[str, Split] = {}
 
     def split(self, layer: str) -> Split:
@@ -75,6 +81,14 @@ class _Cuts:
         if layer not in self._splits:
             self._splits[layer] = self.subject.split(layer)
         return self._splits[layer]
+
+
+class _Cut(NamedTuple):
+    """A layer's output for a batch, what the network makes of it, and of how many such outputs at once."""
+
+    output: Tensor
+    rest: Callable[[Tensor], Any]
+    at_once: int
 
 
 class _Batch:
@@ -93,56 +107,74 @@ class _Batch:
 
     def told(self, layer: str | None) -> Iterator[tuple[Perturbation, Tensor]]:
         """For every perturbation of a layer: per magnitude and input 1 if right, 0 if wrong, −1 if not finite."""
-        cut = None if layer is None else self._cut(layer)
+        cut = self._cut(layer)
         for some in self.points:
-            if cut is None and some.affine and (mixed := self._cut_if_affine(some)) is not None:
-                yield some, self._curve(some, *mixed)
-            else:
-                yield some, self._curve(some, *(cut or (self.x, self.subject)))
+            first = self._cut_at_first if layer is None and some.affine and self._commutes(some) else None
+            yield some, self._curve(some, first or cut)
 
-    def _cut(self, layer: str) -> tuple[Tensor, Callable[[Tensor], Any]]:
+    def _cut(self, layer: str | None) -> _Cut:
+        if layer is None:
+            return self._stacked(layer, self.x, self.subject)
         split = self.cuts.split(layer)
         output, carried = split.prefix(self.x)
-        return output, lambda changed: split.rest(changed, carried)
+        if carried.values:  # as many as the batch has
+            return _Cut(output, lambda changed: split.rest(changed, carried), 1)
+        return self._stacked(layer, output, lambda changed: split.rest(changed, carried))
+
+    def _stacked(self, layer: str | None, output: Tensor, rest: Callable[[Tensor], Any]) -> _Cut:
+        """With as many at once as fit, if the network takes any number and treats each by itself: seen once."""
+        at_once = STACKED.get(output.device.type, 0) // max(1, output.numel())
+        if at_once < 2:
+            return _Cut(output, rest, 1)
+        if layer not in self.cuts.stacks:
+            two = output, output * 0.5
+            try:
+                self.cuts.stacks[layer] = agree(rest(torch.cat(two)), torch.cat([rest(one) for one in two]))
+            except RuntimeError:  # it has the size of its batch built in
+                self.cuts.stacks[layer] = False
+        return _Cut(output, rest, at_once if self.cuts.stacks[layer] else 1)
 
     @cached_property
-    def _cut_at_first(self) -> tuple[Tensor, Callable[[Tensor], Any]]:
-        assert self.cuts.first is not None
+    def _cut_at_first(self) -> _Cut:
         return self._cut(self.cuts.first)
 
-    def _cut_if_affine(self, some: Perturbation) -> tuple[Tensor, Callable[[Tensor], Any]] | None:
-        """The network cut after its first affine layer, if mixing there is mixing the input: seen on the first batch.
+    def _commutes(self, some: Perturbation) -> bool:
+        """Whether mixing after the first affine layer is mixing the input: seen on the first batch.
 
         It is not where something else came before that layer, or goes around it.
         """
-        if self.cuts.first is None or self.cuts.commutes is False:
-            return None
-        output, rest = self._cut_at_first
+        if self.cuts.first is None:
+            return False
         if self.cuts.commutes is None:
+            cut = self._cut_at_first
             alpha = torch.full((len(self.x),), 0.37).to(self.x)
-            ours = rest(some.on(output, self.drawn[some][0])(alpha))
+            ours = cut.rest(some.on(cut.output, self.drawn[some][0])(alpha))
             theirs = self.subject(some.on(self.x, self.drawn[some][0])(alpha))
-            scale = theirs.abs().nan_to_num().amax().clamp_min(1.0)
-            same = ((ours - theirs).abs().nan_to_num() <= 1e-3 * scale).all()  # rounding of float32, with room
-            self.cuts.commutes = bool(same) and self.cuts.split(self.cuts.first).captured
-        return (output, rest) if self.cuts.commutes else None
+            self.cuts.commutes = agree(ours, theirs) and self.cuts.split(self.cuts.first).captured
+        return self.cuts.commutes
 
-    def _curve(self, some: Perturbation, output: Tensor, rest: Callable[[Tensor], Any]) -> Tensor:
-        change = some.on(output, self.drawn[some][0])
-        found = []
-        for alpha in self.points[some]:
-            if alpha == some.identity:
-                if self.plain is None:
-                    self.plain = self._right(rest(output))
-                found.append(self.plain)
-            else:
-                found.append(self._right(rest(change(self.x.new_full((len(self.x),), alpha)))))
-        found.append(self._right(rest(change(self.random[some]))))
-        return torch.stack(found)
+    def _curve(self, some: Perturbation, cut: _Cut) -> Tensor:
+        """At all magnitudes, and at last at random ones."""
+        change = some.on(cut.output, self.drawn[some][0])
+        alphas = [self.x.new_full((len(self.x),), alpha) for alpha in self.points[some] if alpha != some.identity]
+        alphas.append(self.random[some])
+        passes = [alphas[start : start + cut.at_once] for start in range(0, len(alphas), cut.at_once)]
+        told = torch.cat([self._right(cut.rest(_joined([change(alpha) for alpha in few]))) for few in passes])
+        if some.identity not in self.points[some]:
+            return told
+        if self.plain is None:
+            self.plain = self._right(cut.rest(cut.output))
+        at = self.points[some].index(some.identity)
+        return torch.cat([told[:at], self.plain, told[at:]])
 
     def _right(self, outputs: Tensor) -> Tensor:
-        right = (outputs.argmax(1) == self.labels).to(torch.int8)
-        return torch.where(outputs.isfinite().all(1), right, -1)
+        """Magnitudes × inputs."""
+        right = (outputs.argmax(1).view(-1, len(self.labels)) == self.labels).to(torch.int8)
+        return torch.where(outputs.isfinite().all(1).view_as(right), right, -1)
+
+
+def _joined(tensors: list[Tensor]) -> Tensor:
+    return torch.cat(tensors) if len(tensors) > 1 else tensors[0]
 
 
 def batches(labels: Array, size: int, rng: np.random.Generator) -> Iterator[Array]:

@@ -42,9 +42,9 @@ from assay import (
     Straightness,
     gi_score,
 )
-from assay.measures.perturbed import show_perturbed
+from assay.measures.perturbed import Curve, show_perturbed
 from assay.stimuli import Family, Gratings, Images, Labelled, ParametricTest, camera_sequences
-from assay.stimuli.perturbations import perturbation
+from assay.stimuli.perturbations import Perturbation, perturbation
 from assay.studies import (
     CorpusPlan,
     Scoring,
@@ -57,7 +57,6 @@ from assay.studies import (
     train_corpus,
 )
 from assay.studies.prediction import COMBINATIONS, NAMES, with_combinations
-from assay.subject import Subject
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -136,8 +135,13 @@ def everywhere(work: Any, jobs: list[tuple[Any, ...]], workers: int) -> list[Any
 # -- Table 1, Figures 2 and 3 -----------------------------------------------------------------------------------------
 
 
+def mixing(train: Labelled, scale: Scale) -> PerturbationResponse:
+    """Mixup of the input and of the first layer: what the paper asks of every network."""
+    return PerturbationResponse(train, ("intra", "inter"), (0, 1), samples=scale.batches * BATCH, bootstrap=0)
+
+
 def questions(train: Labelled, scale: Scale) -> dict[str, Measure]:
-    """What is asked of every network."""
+    """What is asked of every network beside it."""
     channels, size = train.shape[0], train.shape[1]
     pictures = Images(train.sample(scale.pictures, 0).inputs)
     families = (
@@ -147,18 +151,17 @@ def questions(train: Labelled, scale: Scale) -> dict[str, Measure]:
     )
     clips = camera_sequences(size, color="grey" if channels == 1 else "rgb", pictures=1 if scale.small else None)
     gratings = Gratings(size, channels=channels, **({"orientations": 5, "phases": 8} if scale.small else {}))
-    many, few = scale.batches * BATCH, {"samples": scale.pictures, "bootstrap": 0}
+    few = {"samples": scale.pictures, "bootstrap": 0}
     return {
-        "perturbation": PerturbationResponse(train, ("intra", "inter"), (0, 1), samples=many, bootstrap=0),
         "clusters": ClusterSeparation(train, bootstrap=0),
         "norms": Norms(),
         "margins": Margins(train, **few),  # type: ignore[arg-type]
         "sharpness": Sharpness(train, draws=3, steps=3 if scale.small else 10, **few),  # type: ignore[arg-type]
         "augmentation": AugmentationRobustness(train, **few),  # type: ignore[arg-type]
         "straightness": Straightness(clips),
-        "invariance to gratings": Invariance(gratings, bootstrap=0),
+        "invariance to gratings": Invariance(gratings, units="centre", bootstrap=0),
         "invariance to transformations": Invariance(
-            ParametricTest(pictures, families[:1] if scale.small else families), bootstrap=0
+            ParametricTest(pictures, families[:1] if scale.small else families), units="centre", bootstrap=0
         ),
     }
 
@@ -169,24 +172,25 @@ def ask(name: str, folder: str, network: str, scale: Scale) -> dict[str, Any]:
     subject = corpus.subject(network)
     numbers: dict[str, float] = {}
     seconds: dict[str, float] = {}
-    curves: list[dict[str, Any]] = []
+    start = time.perf_counter()
+    response = mixing(corpus.train, scale)
+    shown = response.curves(subject)
+    table = response.table(subject, shown)
+    seconds["perturbation"] = time.perf_counter() - start
+    numbers |= {NAMES.get(k, k): v for k, v in response.predictors(table).items()}
+    points = table[table["quantity"] == "accuracy"]
+    curves = points[["perturbation", "layer", "magnitude", "value"]].to_dict("records")
+    gi = {some.name: by_batch(some, curve).tolist() for (some, layer), curve in shown.items() if layer == 0}
     for label, measure in questions(corpus.train, scale).items():
         start = time.perf_counter()
-        table = measure(subject)
+        numbers |= {NAMES.get(k, k): v for k, v in measure.predictors(measure(subject)).items()}
         seconds[label] = time.perf_counter() - start
-        numbers |= {NAMES.get(k, k): v for k, v in measure.predictors(table).items()}
-        if label == "perturbation":
-            points = table[table["quantity"] == "accuracy"]
-            curves = points[["perturbation", "layer", "magnitude", "value"]].to_dict("records")
-    gi = {kind: by_batch(subject, corpus.train, kind, scale.batches).tolist() for kind in ("intra", "inter")}
     return {"network": network, "numbers": numbers, "curves": curves, "gi": gi, "seconds": seconds}
 
 
-def by_batch(subject: Subject, train: Labelled, kind: str, batches: int) -> np.ndarray:
-    """Gi of mixup of the input from each batch of 128. It is linear in accuracies: that of many batches is the mean."""
-    some = perturbation(kind)
+def by_batch(some: Perturbation, curve: Curve) -> np.ndarray:
+    """Gi of each batch of 128. It is linear in accuracies: that of many batches is the mean."""
     alphas = some.magnitudes(21)
-    curve = show_perturbed(subject, train.sample(batches * BATCH, 1), {some: alphas}, {0: None}, BATCH, 1)[some, 0]
     size = min(BATCH, curve.right.shape[1])
     whole = curve.right.shape[1] // size * size
     gi: np.ndarray = gi_score(alphas, curve.right[: len(alphas), :whole].reshape(len(alphas), -1, size).mean(2).T)
@@ -196,11 +200,11 @@ def by_batch(subject: Subject, train: Labelled, kind: str, batches: int) -> np.n
 def by_seconds(corpus: TrainedCorpus, scale: Scale) -> Iterator[dict[str, Any]]:
     """Seconds of a curve of the input from so many batches, of one network, alone (their Figure 3, above)."""
     subject = corpus.subject(corpus.networks[0])
-    by_batch(subject, corpus.train, "intra", 1)  # once, to warm up
+    PerturbationResponse(corpus.train, "intra", samples=BATCH, bootstrap=0)(subject)  # once, to warm up
     for kind, count, run in itertools.product(("intra", "inter"), scale.counts, range(min(scale.runs, 5))):
         if count * BATCH <= len(corpus.train) or scale.small:
             start = time.perf_counter()
-            by_batch(subject, corpus.train, kind, count)
+            PerturbationResponse(corpus.train, kind, samples=count * BATCH, bootstrap=0)(subject)
             yield {"perturbation": kind, "batches": count, "run": run, "seconds": time.perf_counter() - start}
 
 

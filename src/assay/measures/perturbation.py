@@ -5,7 +5,7 @@ Schiff, Quanz, Das, Chen 2021, "Predicting deep neural network generalization wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -130,15 +130,22 @@ class PerturbationResponse(Measure):
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Show the sample at every magnitude; the curves and their scores."""
+        return self.table(subject, self.curves(subject))
+
+    def curves(self, subject: Subject) -> dict[tuple[Perturbation, Depth], Curve]:
+        """Show the sample at every magnitude: whether each input was classified rightly, batch after batch."""
         self.check(subject)
         data = self.data.sample(self.samples, self.seed)
         points = {some: self.points(some) for some in self.perturbations}
         where = {layer: self._where(subject, layer) for layer in self.layers}
-        found = show_perturbed(subject, data, points, where, batch_size(subject, self.batch_size), self.seed)
+        return show_perturbed(subject, data, points, where, batch_size(subject, self.batch_size), self.seed)
+
+    def table(self, subject: Subject, curves: Mapping[tuple[Perturbation, Depth], Curve]) -> pd.DataFrame:
+        """Accuracies and scores of curves."""
         rows = []
-        for (some, layer), curve in found.items():
-            labels = {"perturbation": some.name, "layer": str(layer), "at": where[layer] or INPUT}
-            rows += [labels | row for row in self._rows(some, curve)]
+        for (some, layer), curve in curves.items():
+            where = {"layer": str(layer), "at": self._where(subject, layer) or INPUT}
+            rows += [{"perturbation": some.name} | where | row for row in self._rows(some, curve)]
         return pd.DataFrame(rows)
 
     def predictors(self, table: pd.DataFrame) -> dict[str, float]:

@@ -111,8 +111,15 @@ class TrainedCorpus(Corpus):
         return self._wrapped(module, network)
 
     def _wrapped(self, module: nn.Module, name: str) -> Subject:
-        normalize = Normalize(self.mean, self.std)
-        return Subject(module.eval(), name, preprocess=normalize, example=self.train.shape, device=self.device)
+        device = device_named(self.device)
+        return Subject(
+            module.eval(),
+            name,
+            preprocess=Normalize(self.mean, self.std),
+            example=self.train.shape,
+            device=device,
+            channels_last=device.type == "cuda",  # as it was trained there
+        )
 
 
 def load_corpus(folder: str | Path, data: str | Path | None = None, device: str | None = None) -> TrainedCorpus:

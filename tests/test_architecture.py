@@ -13,7 +13,7 @@ from assay import Measure
 SOURCE = Path(assay.__file__).parent
 # A room may import only from rooms to its left (later rooms know earlier ones).
 ROOMS = [
-    {"errors", "progress", "fingerprint", "layers", "settings", "seeded", "arithmetic", "files", "terminal"},
+    {"errors", "progress", "fingerprint", "layers", "settings", "seeded", "arithmetic", "layout", "files", "terminal"},
     {"stimuli"},
     {"training"},
     {"networks"},

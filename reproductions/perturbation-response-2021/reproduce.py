@@ -75,9 +75,9 @@ ENOUGH = 0.8  # of the training data as shown: the paper's rule for its second e
 class Scale:
     """How much of it."""
 
-    batches: int = 180  # of 128 inputs, the paper's number
+    batches: int = 78  # of 128 inputs
     runs: int = 20
-    counts: tuple[int, ...] = (1, 2, 5, 10, 20, 45, 90, 180)
+    counts: tuple[int, ...] = (1, 2, 5, 10, 20, 39, 78)
     draws: int = 1000
     workers: int = 12
     pictures: int = 1000
@@ -201,7 +201,7 @@ def by_seconds(corpus: TrainedCorpus, scale: Scale) -> Iterator[dict[str, Any]]:
     """Seconds of a curve of the input from so many batches, of one network, alone (their Figure 3, above)."""
     subject = corpus.subject(corpus.networks[0])
     PerturbationResponse(corpus.train, "intra", samples=BATCH, bootstrap=0)(subject)  # once, to warm up
-    for kind, count, run in itertools.product(("intra", "inter"), scale.counts, range(min(scale.runs, 5))):
+    for kind, count, run in itertools.product(("intra", "inter"), scale.counts, range(min(scale.runs, 3))):
         if count * BATCH <= len(corpus.train) or scale.small:
             start = time.perf_counter()
             PerturbationResponse(corpus.train, kind, samples=count * BATCH, bootstrap=0)(subject)
@@ -254,7 +254,7 @@ def by_count(batches: pd.DataFrame, gap: pd.Series, hyper: pd.DataFrame, scale: 
     rng = np.random.default_rng(0)
     for kind, rows in batches.groupby("perturbation", sort=False):
         gi = rows.drop(columns=["network", "perturbation"]).to_numpy()
-        for count, run in itertools.product(scale.counts, range(scale.runs)):
+        for count, run in itertools.product((c for c in scale.counts if c <= gi.shape[1]), range(scale.runs)):
             drawn = gi[:, rng.integers(gi.shape[1], size=count)].mean(1)
             cmi = conditional_mutual_information(drawn, gap, hyper)
             yield {"perturbation": kind, "batches": count, "run": run, "cmi": cmi}

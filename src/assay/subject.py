@@ -18,6 +18,7 @@ from torch.utils.hooks import RemovableHandle
 from assay.errors import AssayError
 from assay.fingerprint import fingerprint
 from assay.layers import ALL, Layers, choose_layers
+from assay.layout import channels_last
 
 if TYPE_CHECKING:
     from assay.split import Split
@@ -310,9 +311,7 @@ class Subject:
         if tensor.dtype == torch.uint8:
             raise AssayError("the batch is uint8: show networks floating-point values (pixels in [0, 1])")
         tensor = tensor.to(self.device, self.dtype if tensor.is_floating_point() else None)
-        if self.channels_last and tensor.dim() == 4:
-            tensor = tensor.contiguous(memory_format=torch.channels_last)
-        return tensor
+        return channels_last(tensor) if self.channels_last else tensor
 
     def _example_batch(self) -> Any:
         if isinstance(self.example, Sequence):

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from assay.arithmetic import Arithmetic
 from assay.errors import AssayError, first_line
+from assay.layout import channels_last
 from assay.training.recipe import Precision, Recipe
 
 log = logging.getLogger(__name__)
@@ -158,8 +159,7 @@ class Steps:
         self.at += 1
 
     def _logits(self, x: Tensor) -> Tensor:
-        if self.stream is not None and x.dim() == 4:
-            x = x.contiguous(memory_format=torch.channels_last)
+        x = x if self.stream is None else channels_last(x)
         half = self.recipe.precision == "bfloat16"
         # No cache of converted weights: inside somebody else's autocast it would outlive the step that changes them.
         with torch.autocast(self.device.type, torch.bfloat16, enabled=half, cache_enabled=False):

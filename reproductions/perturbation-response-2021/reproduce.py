@@ -79,7 +79,7 @@ class Scale:
     runs: int = 20
     counts: tuple[int, ...] = (1, 2, 5, 10, 20, 39, 78)
     draws: int = 1000
-    workers: int = 12
+    workers: int = 8
     pictures: int = 1000
     small: bool = False
 
@@ -124,12 +124,31 @@ def corpus_of(name: str, folder: str, small: bool) -> TrainedCorpus:
     return TrainedCorpus(plan_of(name, folder, small))
 
 
-def everywhere(work: Any, jobs: list[tuple[Any, ...]], workers: int) -> list[Any]:
-    """Do all jobs, in processes side by side if there are any."""
-    if not workers:
-        return [work(*job) for job in jobs]
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        return list(pool.map(work, *zip(*jobs, strict=True)))
+def everywhere(work: Any, name: str, networks: list[str], folder: str, scale: Scale) -> list[Any]:
+    """Ask all networks of a corpus, in processes side by side if there are any; what one said is kept in a file."""
+    jobs = [(work, name, folder, network, scale) for network in networks]
+    if not scale.workers:
+        return [kept(*job) for job in jobs]
+    # One thread each: they would get into each other's way.
+    with ProcessPoolExecutor(
+        scale.workers, mp_context=get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,)
+    ) as pool:
+        told = []
+        for job, answer in zip(jobs, pool.map(kept, *zip(*jobs, strict=True)), strict=True):
+            log.info("%s: asked %s, %d of %d", name, job[3], len(told) + 1, len(jobs))
+            told.append(answer)
+        return told
+
+
+def kept(work: Any, name: str, folder: str, network: str, scale: Scale) -> Any:
+    """What a network said, from its file if it was asked before."""
+    file = Path(folder) / name / "asked" / f"{network}.json"
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        fresh = file.with_suffix(".new")
+        fresh.write_text(json.dumps(work(name, folder, network, scale)))
+        fresh.rename(file)
+    return json.loads(file.read_text())
 
 
 # -- Table 1, Figures 2 and 3 -----------------------------------------------------------------------------------------
@@ -151,17 +170,18 @@ def questions(train: Labelled, scale: Scale) -> dict[str, Measure]:
     )
     clips = camera_sequences(size, color="grey" if channels == 1 else "rgb", pictures=1 if scale.small else None)
     gratings = Gratings(size, channels=channels, **({"orientations": 5, "phases": 8} if scale.small else {}))
-    few = {"samples": scale.pictures, "bootstrap": 0}
+    few: dict[str, Any] = {"samples": scale.pictures, "bootstrap": 0, "batch_size": 1024}
+    units: dict[str, Any] = {"units": "centre", "bootstrap": 0, "batch_size": 2048}
     return {
         "clusters": ClusterSeparation(train, bootstrap=0),
         "norms": Norms(),
-        "margins": Margins(train, **few),  # type: ignore[arg-type]
-        "sharpness": Sharpness(train, draws=3, steps=3 if scale.small else 10, **few),  # type: ignore[arg-type]
-        "augmentation": AugmentationRobustness(train, **few),  # type: ignore[arg-type]
+        "margins": Margins(train, **few),
+        "sharpness": Sharpness(train, draws=3, steps=3 if scale.small else 10, **few),
+        "augmentation": AugmentationRobustness(train, **few),
         "straightness": Straightness(clips),
-        "invariance to gratings": Invariance(gratings, units="centre", bootstrap=0),
+        "invariance to gratings": Invariance(gratings, **units),
         "invariance to transformations": Invariance(
-            ParametricTest(pictures, families[:1] if scale.small else families), units="centre", bootstrap=0
+            ParametricTest(pictures, families[:1] if scale.small else families), **units
         ),
     }
 
@@ -215,7 +235,7 @@ def ask_corpus(name: str, out: Path, folder: str, scale: Scale) -> None:
     trained = time.perf_counter() - start
     log.info("%s: %d networks in %.0f s, %d left out", name, len(corpus), trained, len(corpus.left_out))
     start = time.perf_counter()
-    told = everywhere(ask, [(name, folder, network, scale) for network in corpus.networks], scale.workers)
+    told = everywhere(ask, name, corpus.networks, folder, scale)
     asked = time.perf_counter() - start
     log.info("%s: asked in %.0f s", name, asked)
     write(out, f"{name}_networks", corpus.table.join(pd.DataFrame([t["numbers"] for t in told])))
@@ -301,8 +321,7 @@ def ask_augmented(out: Path, folder: str, scale: Scale) -> None:
         start = time.perf_counter()
         corpus = train_corpus(plan_of(name, folder, scale.small))
         log.info("%s: %d networks in %.0f s", name, len(corpus), time.perf_counter() - start)
-        jobs = [(name, folder, network, scale) for network in corpus.networks]
-        told = [row for rows in everywhere(ask_invariance, jobs, scale.workers) for row in rows]
+        told = [row for rows in everywhere(ask_invariance, name, corpus.networks, folder, scale) for row in rows]
         log.info("%s: asked, in %.0f s with training", name, time.perf_counter() - start)
         write(out, f"{name}_networks", pd.DataFrame(told))
 
@@ -416,9 +435,11 @@ def main() -> None:
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--out", type=Path, default=HERE)
     parser.add_argument("--corpora", default=str(HERE / "runs"), help="where the networks go")
+    parser.add_argument("--workers", type=int, help="processes that share the GPU")
     given = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     scale = SMALL if given.small else Scale()
+    scale = scale if given.workers is None else replace(scale, workers=given.workers)
     if scale.small:
         write_digits(given.corpora)
     for part in PARTS if given.part == "all" else (given.part,):

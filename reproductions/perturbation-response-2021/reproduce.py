@@ -79,7 +79,7 @@ class Scale:
     runs: int = 20
     counts: tuple[int, ...] = (1, 2, 5, 10, 20, 39, 78)
     draws: int = 1000
-    workers: int = 8
+    workers: int = 5  # that share the GPU: more take each other's turns
     pictures: int = 1000
     small: bool = False
 
@@ -146,7 +146,7 @@ def kept(work: Any, name: str, folder: str, network: str, scale: Scale) -> Any:
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         fresh = file.with_suffix(".new")
-        fresh.write_text(json.dumps(work(name, folder, network, scale)))
+        fresh.write_text(json.dumps(work(name, folder, network, scale), default=np.generic.item))
         fresh.rename(file)
     return json.loads(file.read_text())
 

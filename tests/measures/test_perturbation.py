@@ -11,7 +11,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from assay import AssayError, PerturbationResponse, Subject, gi_score, pal_score
-from assay.measures.perturbed import STACKED, batches
+from assay.measures import perturbed
+from assay.measures.perturbed import batches
 from assay.networks import VGG, small_resnet
 from assay.stimuli import Labelled, Mixup, Noise, Transformed
 
@@ -94,9 +95,9 @@ def curve(table, quantity="accuracy"):
 @pytest.mark.parametrize("kind", ["mlp", "vgg", "resnet"])
 @pytest.mark.parametrize("perturbation", ["intra", "inter", "noise"])
 @pytest.mark.parametrize("layer", [0, 1, 2, 0.5])
-@pytest.mark.parametrize("stacked", [0, 40_000])
-def test_equals_full_passes_with_the_output_replaced(monkeypatch, kind, perturbation, layer, stacked):
-    monkeypatch.setitem(STACKED, "cpu", stacked)  # as on a GPU, where several magnitudes share a pass
+@pytest.mark.parametrize("room", [0, 160_000])
+def test_equals_full_passes_with_the_output_replaced(monkeypatch, kind, perturbation, layer, room):
+    monkeypatch.setattr(perturbed, "room", lambda device: room)  # as on a GPU, where several magnitudes share a pass
     data = pictures()
     subject = network(kind, data)
     measure = PerturbationResponse(data, perturbation, layer, magnitudes=5, batch_size=24, bootstrap=0)
@@ -245,7 +246,7 @@ def test_magnitudes_share_a_pass_only_where_inputs_are_seen_one_by_one(monkeypat
     monkeypatch.setattr(nn.Tanh, "forward", lambda self, x: shown.append(len(x)) or forward(self, x))
     measure = PerturbationResponse(data, "noise", magnitudes=5, batch_size=20, bootstrap=0)
     alone = plain_curve(measure, Subject(net), None)
-    monkeypatch.setitem(STACKED, "cpu", 3 * 20 * 192)
+    monkeypatch.setattr(perturbed, "room", lambda device: 3 * 20 * 192 * 4)
     assert np.array_equal(curve(measure(Subject(net))), alone[:-1])
     assert (60 in shown) == (middle is nn.Identity)
 

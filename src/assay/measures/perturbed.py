@@ -22,9 +22,14 @@ from assay.subject import Subject
 Array = np.ndarray[Any, Any]
 Points = Mapping[Perturbation, tuple[float, ...]]
 
-# Values that enter a pass at most, where several magnitudes share it: a small network's pass over one batch does not
-# fill a GPU. On a CPU, larger batches gain nothing.
-STACKED = {"cuda": 2**25}
+
+def room(device: torch.device) -> int:
+    """Bytes that may enter one pass where several magnitudes share it.
+
+    One batch does not fill a GPU, and its passes cost the host more than the GPU. What follows a layer can be several
+    times as large as its output, so it is a small part of the memory. On a CPU larger batches gain nothing.
+    """
+    return torch.cuda.get_device_properties(device).total_memory // 256 if device.type == "cuda" else 0
 
 
 @dataclass(frozen=True)
@@ -123,7 +128,7 @@ class _Batch:
 
     def _stacked(self, layer: str | None, output: Tensor, rest: Callable[[Tensor], Any]) -> _Cut:
         """With as many at once as fit, if the network takes any number and treats each by itself: seen once."""
-        at_once = STACKED.get(output.device.type, 0) // max(1, output.numel())
+        at_once = room(output.device) // max(1, output.nbytes)
         if at_once < 2:
             return _Cut(output, rest, 1)
         if layer not in self.cuts.stacks:

@@ -16,6 +16,7 @@ import argparse
 import itertools
 import json
 import logging
+import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -66,6 +67,7 @@ HERE = Path(__file__).parent
 CORPORA = ("fashion", "cifar10")
 AUGMENTED = ("invariance-vgg", "invariance-resnet")
 PARTS = (*CORPORA, "invariance", "tables", "figures")
+SCORES = ("random accuracy", "mean accuracy", "gi folded", "gi")
 PERTURBATIONS = ("rotation", "translation_x", "translation_y", "color_jitter")
 BATCH = 128
 ENOUGH = 0.8  # of the training data as shown: the paper's rule for its second experiment
@@ -336,8 +338,7 @@ def table_three(out: Path, scale: Scale) -> None:
         for kind, rows in told.groupby("perturbation", sort=False):
             good = rows if scale.small else rows[rows["trained_accuracy"] >= ENOUGH]
             good = good.reset_index(drop=True)
-            scores = good[["gi", "gi folded", "mean accuracy", "random accuracy"]]
-            ranked = rank(scores, good["gap"], good[hyper], Scoring(draws=scale.draws))
+            ranked = rank(good[list(SCORES)], good["gap"], good[hyper], Scoring(draws=scale.draws))
             chance = chance_level(good["gap"], good[hyper]) if "cmi" in ranked else np.nan
             cells.append(ranked.assign(corpus=name, perturbation=kind, cmi_chance=chance))
     write(out, "invariance_ranking", pd.concat(cells, ignore_index=True))
@@ -346,29 +347,69 @@ def table_three(out: Path, scale: Scale) -> None:
 # -- figures ----------------------------------------------------------------------------------------------------------
 
 
+TITLES = {
+    "fashion": "Fashion-MNIST, VGG",
+    "cifar10": "CIFAR-10, fully convolutional",
+    "invariance-vgg": "VGG",
+    "invariance-resnet": "ResNet",
+}
+KINDS = {  # of measures, by what their names have in them
+    "the paper's": (r"\b(?:gi|pal) |mixup|DBI", "tab:blue"),
+    "straightness and invariance": (r"straightness|invariance", "tab:green"),
+    "others": (r"", "tab:gray"),
+}
+
+
 def figures(out: Path) -> None:
     """From the tables alone."""
     (out / "figures").mkdir(parents=True, exist_ok=True)
     forest(out)
+    augmented(out)
     equal_mixup(out)
     batches(out)
 
 
+def dots(ax: Any, table: pd.DataFrame, colors: Any) -> None:
+    """CMI of measures one above the other, with intervals; dotted, what a measure that knows nothing would reach."""
+    spread = np.stack([table["cmi"] - table["cmi_low"], table["cmi_high"] - table["cmi"]])
+    y = np.arange(len(table))
+    ax.errorbar(100 * table["cmi"], y, xerr=100 * spread, fmt="none", ecolor="0.75", lw=1)
+    ax.scatter(100 * table["cmi"], y, c=colors, s=16, zorder=3)
+    ax.axvline(100 * table["cmi_chance"].iloc[0], color="0.4", lw=0.8, ls=":")
+    ax.set_yticks(y, table["measure"], fontsize=7)
+    ax.set_xlim(left=0)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
 def forest(out: Path) -> None:
-    """CMI of every measure on both corpora, the paper's measures in colour."""
-    figure, axes = plt.subplots(1, 2, figsize=(13, 9), layout="constrained")
+    """CMI of every measure on both corpora."""
+    figure, axes = plt.subplots(1, 2, figsize=(13, 10), layout="constrained")
     for ax, name in zip(axes, CORPORA, strict=True):
         table = read(out, f"{name}_ranking").dropna(subset=["cmi"]).sort_values("cmi")
-        ours = table["measure"].str.contains("gi |pal |mixup", regex=True)
-        ours |= table["measure"].isin(list(COMBINATIONS))
-        spread = (table["cmi"] - table["cmi_low"], table["cmi_high"] - table["cmi"])
-        y = np.arange(len(table))
-        ax.errorbar(100 * table["cmi"], y, xerr=100 * np.array(spread), fmt="none", ecolor="0.75", lw=1)
-        ax.scatter(100 * table["cmi"], y, c=np.where(ours, "tab:blue", "tab:orange"), s=16, zorder=3)
-        ax.set_yticks(y, table["measure"], fontsize=7)
-        ax.set(xlabel="conditional mutual information × 100", title=f"{name}: {int(table['n'].iloc[0])} networks")
-        ax.spines[["top", "right"]].set_visible(False)
+        kind = [next(k for k, (words, _) in KINDS.items() if re.search(words, m)) for m in table["measure"]]
+        dots(ax, table, [KINDS[k][1] for k in kind])
+        ax.set(xlabel="conditional mutual information × 100", ylim=(-1, len(table)))
+        ax.set_title(f"{TITLES[name]}: {int(table['n'].iloc[0])} networks")
+    for k, (_, color) in KINDS.items():
+        axes[1].scatter([], [], c=color, s=16, label=k)
+    axes[1].legend(loc="lower right", frameon=False)
     save(figure, out, "table_1")
+
+
+def augmented(out: Path) -> None:
+    """CMI of the scores of curves under four perturbations, of networks with and without augmentation."""
+    table = read(out, "invariance_ranking").dropna(subset=["cmi"])
+    figure, axes = plt.subplots(2, 4, figsize=(13, 4), layout="constrained", sharex=True, sharey=True)
+    for row, name in zip(axes, AUGMENTED, strict=True):
+        for ax, kind in zip(row, PERTURBATIONS, strict=True):
+            mine = table[(table["corpus"] == name) & (table["perturbation"] == kind)]
+            mine = mine.set_index("measure").loc[[m for m in SCORES if m in set(mine["measure"])]].reset_index()
+            if len(mine):
+                dots(ax, mine, "tab:blue")
+                ax.set_title(f"{TITLES[name]}, {kind}: {int(mine['n'].iloc[0])} networks", fontsize=8)
+    for ax in axes[1]:
+        ax.set_xlabel("CMI × 100")
+    save(figure, out, "table_3")
 
 
 def equal_mixup(out: Path) -> None:
@@ -390,7 +431,7 @@ def equal_mixup(out: Path) -> None:
             label = f"gap {network['gap']:.3f}, Gi {network['gi intra ℓ=0']:.3f}, mixup {network['mixup']:.3f}"
             ax.plot(mine["magnitude"], mine["value"], label=label)
             rows.append({"corpus": name} | {k: network[k] for k in ("network", "gap", "gi intra ℓ=0", "mixup")})
-        ax.set(xlabel="α", ylabel="accuracy", title=name)
+        ax.set(xlabel="α", ylabel="accuracy", title=TITLES[name])
         ax.legend(fontsize=7, frameon=False)
         ax.spines[["top", "right"]].set_visible(False)
     write(out, "equal_mixup", pd.DataFrame(rows))
@@ -402,13 +443,16 @@ def batches(out: Path) -> None:
     figure, axes = plt.subplots(2, 2, figsize=(9, 6), layout="constrained", sharex=True, sharey="row")
     for (above, below), name in zip(axes.T, CORPORA, strict=True):
         for ax, table, column, factor in ((above, "batch_seconds", "seconds", 1), (below, "batches", "cmi", 100)):
-            for kind, rows in read(out, f"{name}_{table}").groupby("perturbation", sort=False):
+            for beside, (kind, rows) in enumerate(read(out, f"{name}_{table}").groupby("perturbation", sort=False)):
                 by = factor * rows.groupby("batches")[column].agg(["mean", "std"])
-                ax.errorbar(by.index, by["mean"], yerr=by["std"], marker="o", ms=4, capsize=2, label=kind)
+                x = by.index * 1.04**beside  # not on top of each other
+                ax.errorbar(x, by["mean"], yerr=by["std"], marker="o", ms=4, capsize=2, label=kind)
             ax.spines[["top", "right"]].set_visible(False)
-        above.set(title=name, yscale="log")
+        above.set(title=TITLES[name], yscale="log")
         above.legend(fontsize=8, frameon=False)
         below.set(xscale="log", xlabel=f"batches of {BATCH}")
+        below.set_xticks(by.index, by.index)
+        below.minorticks_off()
     axes[0, 0].set_ylabel("seconds of a curve")
     axes[1, 0].set_ylabel("CMI of Gi × 100")
     save(figure, out, "figure_3")

@@ -111,7 +111,7 @@ def test_every_augmentation_is_compared_with_the_picture_itself():
     assert value(table, "mean drop") == pytest.approx(np.mean([value(table, f"{name} drop") for name in PENALTIES]))
     assert (table.n == 40).all() and (table.status == "ok").all() and (table.low <= table.value).all()
     found = measure.predictors(table)
-    assert found["penalty"] == value(table, "penalty") and len(found) == 2 + 7
+    assert found["augmentation penalty"] == value(table, "penalty") and len(found) == 2 + 7
 
 
 class Brightest(nn.Module):

@@ -190,8 +190,9 @@ class AugmentationRobustness(Measure):
         return pd.DataFrame(self._rows(np.concatenate(found)))
 
     def predictors(self, table: pd.DataFrame) -> dict[str, float]:
-        """The whole penalty and the mean drop, and the drop of each augmentation."""
-        return chosen(table, ["penalty", "mean drop", *(f"{name} drop" for name in self.augmentations)])
+        """The whole penalty and the mean drop, and the drop of each augmentation; ``augmentation`` before the names."""
+        found = chosen(table, ["penalty", "mean drop", *(f"{name} drop" for name in self.augmentations)])
+        return {f"augmentation {name}": value for name, value in found.items()}
 
     def _rows(self, found: Array) -> Iterator[dict[str, Any]]:
         right, after, costs = found[:, :1], found[:, 1::2], found[:, 2::2]

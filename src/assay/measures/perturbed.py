@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -122,12 +122,11 @@ class _Batch:
             return self._stacked(layer, self.x, self.subject)
         split = self.cuts.split(layer)
         output, carried = split.prefix(self.x)
-        if carried.values:  # as many as the batch has
-            return _Cut(output, lambda changed: split.rest(changed, carried), 1)
-        return self._stacked(layer, output, lambda changed: split.rest(changed, carried))
+        rest = partial(split.rest, carried=carried)
+        return _Cut(output, rest, 1) if carried.values else self._stacked(layer, output, rest)
 
     def _stacked(self, layer: str | None, output: Tensor, rest: Callable[[Tensor], Any]) -> _Cut:
-        """With as many at once as fit, if the network takes any number and treats each by itself: seen once."""
+        """Where nothing else crosses: as many at once as fit, if the network treats each by itself (seen once)."""
         at_once = room(output.device) // max(1, output.nbytes)
         if at_once < 2:
             return _Cut(output, rest, 1)

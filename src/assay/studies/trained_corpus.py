@@ -111,14 +111,13 @@ class TrainedCorpus(Corpus):
         return self._wrapped(module, network)
 
     def _wrapped(self, module: nn.Module, name: str) -> Subject:
-        device = device_named(self.device)
         return Subject(
             module.eval(),
             name,
             preprocess=Normalize(self.mean, self.std),
             example=self.train.shape,
-            device=device,
-            channels_last=device.type == "cuda",  # as it was trained there
+            device=self.device,
+            channels_last=self.device.startswith("cuda"),  # as it was trained there
         )
 
 

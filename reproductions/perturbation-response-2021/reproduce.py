@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,7 @@ from assay import (
     Straightness,
     gi_score,
 )
+from assay.files import Folder
 from assay.measures.perturbed import Curve, show_perturbed
 from assay.stimuli import Family, Gratings, Images, Labelled, ParametricTest, camera_sequences
 from assay.stimuli.perturbations import Perturbation, perturbation
@@ -128,29 +129,26 @@ def corpus_of(name: str, folder: str, small: bool) -> TrainedCorpus:
 
 def everywhere(work: Any, name: str, networks: list[str], folder: str, scale: Scale) -> list[Any]:
     """Ask all networks of a corpus, in processes side by side if there are any; what one said is kept in a file."""
-    jobs = [(work, name, folder, network, scale) for network in networks]
+    asked = partial(kept, work, name, folder, scale)
     if not scale.workers:
-        return [kept(*job) for job in jobs]
+        return list(map(asked, networks))
     # One thread each: they would get into each other's way.
     with ProcessPoolExecutor(
         scale.workers, mp_context=get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,)
     ) as pool:
         told = []
-        for job, answer in zip(jobs, pool.map(kept, *zip(*jobs, strict=True)), strict=True):
-            log.info("%s: asked %s, %d of %d", name, job[3], len(told) + 1, len(jobs))
+        for network, answer in zip(networks, pool.map(asked, networks), strict=True):
             told.append(answer)
+            log.info("%s: asked %s, %d of %d", name, network, len(told), len(networks))
         return told
 
 
-def kept(work: Any, name: str, folder: str, network: str, scale: Scale) -> Any:
+def kept(work: Any, name: str, folder: str, scale: Scale, network: str) -> Any:
     """What a network said, from its file if it was asked before."""
-    file = Path(folder) / name / "asked" / f"{network}.json"
-    if not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        fresh = file.with_suffix(".new")
-        fresh.write_text(json.dumps(work(name, folder, network, scale), default=np.generic.item))
-        fresh.rename(file)
-    return json.loads(file.read_text())
+    place, file = Folder(f"{folder}/{name}"), f"asked/{network}.json"
+    if not place.exists(file):
+        place.write(file, json.dumps(work(name, folder, network, scale), default=np.generic.item).encode())
+    return json.loads(place.read(file))
 
 
 # -- Table 1, Figures 2 and 3 -----------------------------------------------------------------------------------------

@@ -439,6 +439,7 @@ def equal_mixup(out: Path) -> None:
 def batches(out: Path) -> None:
     """Seconds of a curve and CMI against the number of batches, mean and standard deviation over runs."""
     figure, axes = plt.subplots(2, 2, figsize=(9, 6), layout="constrained", sharex=True, sharey="row")
+    counts: set[int] = set()
     for (above, below), name in zip(axes.T, CORPORA, strict=True):
         for ax, table, column, factor in ((above, "batch_seconds", "seconds", 1), (below, "batches", "cmi", 100)):
             for beside, (kind, rows) in enumerate(read(out, f"{name}_{table}").groupby("perturbation", sort=False)):
@@ -449,8 +450,9 @@ def batches(out: Path) -> None:
         above.set(title=TITLES[name], yscale="log")
         above.legend(fontsize=8, frameon=False)
         below.set(xscale="log", xlabel=f"batches of {BATCH}")
-        below.set_xticks(by.index, by.index)
-        below.minorticks_off()
+        counts |= set(by.index)
+    axes[1, 0].set_xticks(sorted(counts), sorted(counts))  # of both corpora, which share the axis
+    axes[1, 0].minorticks_off()
     axes[0, 0].set_ylabel("seconds of a curve")
     axes[1, 0].set_ylabel("CMI of Gi × 100")
     save(figure, out, "figure_3")

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from assay import Measure, Subject, evaluate
-from assay.arithmetic import Arithmetic
+from assay.arithmetic import Arithmetic, reproducible
 from measure_kit import Slow, subjects
 
 
@@ -41,3 +41,21 @@ def test_a_cell_does_not_change_how_the_next_one_adds_up(tmp_path):
     after = evaluate(subjects(1), [Switches(), Slow()], tmp_path / "after")
     assert Arithmetic.here() == before
     assert alone.table("slow").equals(after.table("slow"))
+
+
+@pytest.mark.skipif(not hasattr(torch.backends.cudnn, "conv"), reason="an older torch has other switches")
+def test_switches_of_the_gpu_are_put_back():
+    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
+
+    def switches() -> tuple[bool | str, ...]:
+        kinds = (cudnn.conv, cudnn.rnn, matmul)
+        return cudnn.deterministic, cudnn.benchmark, *(kind.fp32_precision for kind in kinds)
+
+    before = switches()
+    with pytest.raises(ZeroDivisionError), reproducible(tf32=True):
+        assert switches() == (True, False, "tf32", "tf32", "tf32")
+        _ = 1 / 0
+    assert switches() == before
+    with reproducible():
+        assert switches() == (True, False, "ieee", "ieee", "ieee")
+    assert switches() == before

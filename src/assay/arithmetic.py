@@ -1,10 +1,11 @@
-"""What a CPU's sums depend on besides their terms: how many threads share them, and which library does them."""
+"""What sums depend on besides their terms: on a CPU threads and library, on a GPU the bits its products keep."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -46,3 +47,26 @@ class Arithmetic:
             yield
         finally:
             before.set()
+
+
+@contextmanager
+def reproducible(tf32: bool = False) -> Iterator[None]:
+    """Inside the block a GPU's convolutions and products come out the same every time, in full float32 or in TF32.
+
+    torch.export refuses to capture a network inside it (seen in torch 2.13: its old and new switches then differ).
+    """
+    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
+    switches: list[tuple[Any, str, bool | str]] = [(cudnn, "deterministic", True), (cudnn, "benchmark", False)]
+    if hasattr(cudnn, "conv"):  # since torch 2.9; the old names must not be mixed with these
+        kinds = (cudnn.conv, cudnn.rnn, matmul)
+        switches += [(where, "fp32_precision", "tf32" if tf32 else "ieee") for where in kinds]
+    else:
+        switches += [(where, "allow_tf32", tf32) for where in (cudnn, matmul)]
+    before = [getattr(where, name) for where, name, _ in switches]
+    try:
+        for where, name, value in switches:
+            setattr(where, name, value)
+        yield
+    finally:
+        for (where, name, _), value in zip(switches, before, strict=True):
+            setattr(where, name, value)

@@ -17,7 +17,7 @@ from assay.networks import FullyConvolutional, vgg
 from assay.progress import listening
 from assay.seeded import seeded
 from assay.training import Recipe, Trained, train, train_many
-from assay.training.steps import Steps, reproducible
+from assay.training.steps import Steps
 
 DIGITS = load_digits()
 X = torch.from_numpy(DIGITS.images[:320, None] / 16).float()
@@ -311,23 +311,6 @@ def test_half_precision_beside_others_changes_neither_their_bits_nor_those_of_wh
         train(network, X, Y, recipe)
         assert Arithmetic.here() == before
     assert all(same(a, b) for a, b in zip(together, alone, strict=True))
-
-
-@pytest.mark.skipif(not hasattr(torch.backends.cudnn, "conv"), reason="an older torch has other switches")
-def test_switches_of_the_gpu_are_put_back():
-    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
-
-    def switches() -> tuple[bool, bool, str, str]:
-        return cudnn.deterministic, cudnn.benchmark, cudnn.conv.fp32_precision, matmul.fp32_precision
-
-    before = switches()
-    with pytest.raises(ZeroDivisionError), reproducible("tf32"):
-        assert switches() == (True, False, "tf32", "tf32")
-        _ = 1 / 0
-    assert switches() == before
-    with reproducible("bfloat16"):
-        assert switches() == (True, False, "ieee", "ieee")
-    assert switches() == before
 
 
 class NoLogits(nn.Linear):

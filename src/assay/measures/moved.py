@@ -35,7 +35,9 @@ class MovedNetwork:
 
     def _same(self, first: Tensor) -> bool:
         """Whether folding leaves the network what it is, on the first batch."""
-        return agree(self._scores(self.folded.tensors, self.shown[0][0]), class_scores(self.subject, first))
+        return agree(
+            lambda: self._scores(self.folded.tensors, self.shown[0][0]), lambda: class_scores(self.subject, first)
+        )
 
     def right(self, by: Mapping[str, Tensor]) -> Array:
         """Whether each input is classified rightly with the named weights moved ``by`` so much."""

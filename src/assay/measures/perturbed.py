@@ -133,7 +133,9 @@ class _Batch:
         if layer not in self.cuts.stacks:
             two = output, output * 0.5
             try:
-                self.cuts.stacks[layer] = agree(rest(torch.cat(two)), torch.cat([rest(one) for one in two]))
+                self.cuts.stacks[layer] = agree(
+                    lambda: rest(torch.cat(two)), lambda: torch.cat([rest(one) for one in two])
+                )
             except RuntimeError:  # it has the size of its batch built in
                 self.cuts.stacks[layer] = False
         return _Cut(output, rest, at_once if self.cuts.stacks[layer] else 1)
@@ -150,11 +152,17 @@ class _Batch:
         if self.cuts.first is None:
             return False
         if self.cuts.commutes is None:
-            cut = self._cut_at_first
-            alpha = torch.full((len(self.x),), 0.37).to(self.x)
-            ours = cut.rest(some.on(cut.output, self.drawn[some][0])(alpha))
-            theirs = self.subject(some.on(self.x, self.drawn[some][0])(alpha))
-            self.cuts.commutes = agree(ours, theirs) and self.cuts.split(self.cuts.first).captured
+            partner, alpha = self.drawn[some][0], torch.full((len(self.x),), 0.37).to(self.x)
+            split = self.cuts.split(self.cuts.first)
+            split.prefix(self.x)  # captures: torch.export refuses to inside `agree`
+
+            def ours() -> Tensor:
+                output, carried = split.prefix(self.x)
+                mixed: Tensor = split.rest(some.on(output, partner)(alpha), carried)
+                return mixed
+
+            same = agree(ours, lambda: self.subject(some.on(self.x, partner)(alpha)))
+            self.cuts.commutes = same and split.captured
         return self.cuts.commutes
 
     def _curve(self, some: Perturbation, cut: _Cut) -> Tensor:

@@ -9,16 +9,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from assay.arithmetic import Arithmetic
+from assay.arithmetic import Arithmetic, reproducible
 from assay.errors import AssayError, first_line
 from assay.layout import channels_last
-from assay.training.recipe import Precision, Recipe
+from assay.training.recipe import Recipe
 
 log = logging.getLogger(__name__)
 
@@ -142,7 +141,7 @@ class Steps:
         # A graph keeps the state that is the default's while it is recorded: its replays draw from it, and only they.
         default.graphsafe_set_state(self.generator)
         try:
-            with torch.cuda.stream(self.stream), reproducible(self.recipe.precision):
+            with torch.cuda.stream(self.stream), reproducible(tf32=self.recipe.precision == "tf32"):
                 yield
         finally:
             default.graphsafe_set_state(everybodys)
@@ -232,23 +231,3 @@ def _optimizer(network: nn.Module, recipe: Recipe, rate: Tensor | float) -> torc
     if recipe.optimizer == "adam":
         return torch.optim.Adam(groups, lr=rate, capturable=gpu, fused=gpu or None)
     return torch.optim.SGD(groups, lr=rate, momentum=MOMENTUM, fused=gpu or None)
-
-
-@contextmanager
-def reproducible(precision: Precision) -> Iterator[None]:
-    """Inside the block a GPU's convolutions and products have that precision, and come out the same every time."""
-    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
-    tf32 = precision == "tf32"
-    switches: list[tuple[Any, str, bool | str]] = [(cudnn, "deterministic", True), (cudnn, "benchmark", False)]
-    if hasattr(cudnn, "conv"):  # since torch 2.9; the old names must not be mixed with these
-        switches += [(where, "fp32_precision", "tf32" if tf32 else "ieee") for where in (cudnn.conv, matmul)]
-    else:
-        switches += [(where, "allow_tf32", tf32) for where in (cudnn, matmul)]
-    before = [getattr(where, name) for where, name, _ in switches]
-    try:
-        for where, name, value in switches:
-            setattr(where, name, value)
-        yield
-    finally:
-        for (where, name, _), value in zip(switches, before, strict=True):
-            setattr(where, name, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -130,3 +131,90 @@ def test_perturbation_response_runs_small(tmp_path):
     assert set(three["measure"]) == {"gi", "gi folded", "mean accuracy", "random accuracy"}
     for figure in ("table_1", "figure_2", "figure_3"):
         assert (tmp_path / "figures" / f"{figure}.png").stat().st_size > 10_000
+
+
+def test_the_page_on_perturbation_response_says_what_its_tables_say():
+    page = " ".join((PERTURBATION / "README.md").read_text().split())
+    table = {p.stem: pd.read_csv(p) for p in (PERTURBATION / "tables").glob("*.csv")}
+    corpora = ("fashion", "cifar10")
+    of = {name: table[f"{name}_ranking"].set_index("measure") for name in corpora}
+    for name in corpora:
+        assert len(table[f"{name}_networks"]) == 96 and not len(table[f"{name}_left_out"])
+        assert (of[name]["n"] == 96).all() and len(of[name]) == 76
+
+    def times_100(row: pd.Series, between: str = " ({}–{})") -> str:
+        return f"{100 * row['cmi']:.1f}" + between.format(f"{100 * row['cmi_low']:.1f}", f"{100 * row['cmi_high']:.1f}")
+
+    kin = r"^(?:gi|pal) |mixup|^mean of pal"
+    ours = r"straightness|invariance, mean"
+    rows = [m for m in of["cifar10"].index if re.search(f"{kin}|{ours}", m)]
+    cells = [
+        f"| {re.sub(r'(?:gi|pal) ', lambda name: name[0].title(), m)} | "
+        + " | ".join(f"{times_100(r.loc[m])} | {r.loc[m, 'tau']:.2f}".replace("-", "−") for r in of.values()) + " |"
+        for m in rows
+    ]  # fmt: skip
+    assert len(rows) == 14 + 8
+    compared = table["cifar10_comparisons"].set_index(["measure", "other"])
+    three = table["invariance_ranking"].set_index(["corpus", "perturbation", "measure"])
+    against = table["invariance_comparisons"].query("other == 'random accuracy'").set_index(["corpus", "perturbation"])
+    pairs = table["equal_mixup"].set_index(["corpus", "equal"])
+    networks = table["fashion_networks"]
+    within = networks["gap"] - networks.groupby("dropout")["gap"].transform("mean")
+    known = networks["test_accuracy"].mean()
+    shares = {name: table[f"{name}_gap"].set_index("hyper-parameter").loc["dropout", "share"] for name in corpora}
+    spread = table["cifar10_batches"].query("perturbation == 'intra'").groupby("batches")["cmi"].std()
+    seconds = table["fashion_batch_seconds"].groupby("batches")["seconds"].mean()
+    accuracy = table["cifar10_networks"]["train_accuracy"]
+
+    def difference(row: pd.Series) -> str:
+        low, high = sorted([abs(row["low"]), abs(row["high"])])
+        return f"{100 * abs(row['difference']):.1f}, {100 * low:.1f}–{100 * high:.1f}"
+
+    def right(corpus: str, equal: str) -> str:
+        row = pairs.loc[(corpus, equal)]
+        return f"{100 * row['right']:.0f} % ({100 * row['right_low']:.0f}–{100 * row['right_high']:.0f})"
+
+    claims = [
+        *cells,
+        f"{100 * of['fashion']['cmi_chance'].iloc[0]:.1f} for Fashion-MNIST",
+        f"{100 * of['cifar10']['cmi_chance'].iloc[0]:.1f} for CIFAR-10",
+        f"before mixup (by {difference(compared.loc[('mixup', 'DBI · (1 − mixup)')])})",
+        f"before Gi intra ℓ=0 by {difference(compared.loc[('gi intra ℓ=0', 'mixup')])})",
+        f"Only {(of['fashion']['cmi_low'] > of['fashion']['cmi_chance']).sum()} of 76 intervals",
+        f"explains {100 * shares['fashion']:.0f} % of the variance", f"CIFAR-10: {100 * shares['cifar10']:.0f} %",
+        f"is {100 * within.std():.2f} percentage points", f"gives {100 * (known * (1 - known) / 10_000) ** 0.5:.2f}.",
+        f"penalty {times_100(of['cifar10'].loc['augmentation penalty'], ', {}–{}')}",
+        f"({times_100(of['cifar10'].loc['normalised margin p90 at input'], ', {}–{}')})",
+        f"({times_100(of['fashion'].loc['parameter norm'], ', {}–{}')})",
+        f"says nothing ({times_100(of['cifar10'].loc['parameter norm'], '')})",
+        f"CIFAR-10: {100 * accuracy.min():.1f} to {100 * accuracy.max():.1f} %",
+        f"of {pairs.loc[('fashion', 'mixup'), 'pairs']:,} such pairs",
+        f"in {right('fashion', 'mixup')}, of {pairs.loc[('cifar10', 'mixup'), 'pairs']} on CIFAR-10",
+        f"in {right('cifar10', 'mixup')}, where",
+        f"{right('fashion', 'mixup and accuracy')} and {right('cifar10', 'mixup and accuracy')}",
+        f"from {100 * spread[1]:.1f} (intra, one batch) to {100 * spread[39]:.1f} (39 batches)",
+        f"takes {seconds[1]:.3f} s from one batch and {seconds[78]:.2f} s from 78",
+        *(f"({difference(against.loc[('invariance-vgg', kind)])})" for kind in ("rotation", "color_jitter")),
+    ]  # fmt: skip
+    for (corpus, kind), cell in three.groupby(level=[0, 1], sort=False):
+        scores = cell.droplevel([0, 1])["cmi"]
+        name = {"invariance-vgg": "VGG", "invariance-resnet": "ResNet"}[corpus]
+        shown = [f"{100 * v:.1f}" for v in scores[["random accuracy", "mean accuracy", "gi", "gi folded"]]]
+        best = int(scores[["random accuracy", "mean accuracy", "gi", "gi folded"]].argmax())
+        shown[best] = f"**{shown[best]}**"
+        chance = 100 * cell["cmi_chance"].iloc[0]
+        claims.append(f"| {name}, {kind} | {cell['n'].iloc[0]} | {chance:.1f} | " + " | ".join(shown) + " |")
+        assert scores["gi"] > max(scores["random accuracy"], scores["mean accuracy"])
+    assert not [claim for claim in claims if claim not in page]
+    assert ((against["low"] > 0) | (against["high"] < 0)).sum() == 2
+    for name in corpora:  # the pair that is drawn
+        one, other = (
+            table[f"{name}_networks"].set_index("network").loc[list(pairs.loc[(name, "mixup"), ["one", "other"]])].iloc
+        )
+        assert (one["gap"] - other["gap"]) * (one["gi intra ℓ=0"] - other["gi intra ℓ=0"]) < 0
+    above = [
+        r[r["cmi_low"] > r["cmi_chance"]].filter(regex=r"straightness|invariance", axis=0).index for r in of.values()
+    ]
+    assert list(above[0].intersection(above[1])) == ["scale invariance, mean of layers"]
+    last = [r.filter(regex=r"(?:straightness|invariance) of the last", axis=0) for r in of.values()]
+    assert all((r["cmi_low"] <= r["cmi_chance"]).all() for r in last)

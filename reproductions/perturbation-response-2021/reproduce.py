@@ -62,6 +62,7 @@ from assay.studies.prediction import COMBINATIONS, NAMES, with_combinations
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
+from matplotlib.ticker import LogLocator, NullLocator
 
 log = logging.getLogger("reproduce")
 HERE = Path(__file__).parent
@@ -258,7 +259,14 @@ def table_one(name: str, out: Path, scale: Scale) -> None:
     ranking = rank(numbers, gap, grid, Scoring(draws=scale.draws))
     write(out, f"{name}_ranking", ranking.assign(cmi_chance=chance_level(gap, grid)))
     write(out, f"{name}_comparisons", against_mixup(numbers, gap, grid, scale))
+    write(out, f"{name}_gap", pd.DataFrame(explained(gap, grid)))
     write(out, f"{name}_batches", pd.DataFrame(by_count(read(out, f"{name}_gi_by_batch"), gap, grid, scale)))
+
+
+def explained(gap: pd.Series, hyper: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """The share of the gap's variance between the levels of each hyper-parameter (η²)."""
+    for name, levels in hyper.items():
+        yield {"hyper-parameter": name, "share": gap.groupby(levels).transform("mean").var() / gap.var()}
 
 
 def against_mixup(numbers: pd.DataFrame, gap: pd.Series, hyper: pd.DataFrame, scale: Scale) -> pd.DataFrame:
@@ -278,6 +286,32 @@ def by_count(batches: pd.DataFrame, gap: pd.Series, hyper: pd.DataFrame, scale: 
             drawn = gi[:, rng.integers(gi.shape[1], size=count)].mean(1)
             cmi = conditional_mutual_information(drawn, gap, hyper)
             yield {"perturbation": kind, "batches": count, "run": run, "cmi": cmi}
+
+
+def equal_mixup(name: str, out: Path, scale: Scale) -> Iterator[dict[str, Any]]:
+    """Pairs of networks whose mixup accuracies differ by less than 0.5 %: how often the greater Gi has the greater gap.
+
+    And of those, the pairs whose accuracies without mixing differ as little. Intervals are from resampling networks.
+    The two named are the pair whose Gi differ most (their Figure 2).
+    """
+    table = read(out, f"{name}_networks")
+    differences = {
+        c: np.subtract.outer(*[table[c].to_numpy()] * 2) for c in ("gi intra ℓ=0", "gap", "mixup", "accuracy")
+    }
+    gi = differences["gi intra ℓ=0"]
+    times = np.random.default_rng(0).multinomial(len(table), np.full(len(table), 1 / len(table)), scale.draws)
+    near = np.triu(np.ones_like(gi, dtype=bool), 1)
+    equal: list[str] = []
+    for column in ("mixup", "accuracy"):
+        equal.append(column)
+        near = near & (np.abs(differences[column]) < 0.005)
+        right = near & (gi * differences["gap"] > 0)
+        drawn = [(t @ right @ t) / (t @ near @ t) for t in times if t @ near @ t] or [np.nan]
+        low, high = np.quantile(drawn, (0.025, 0.975))
+        pair = np.unravel_index(np.argmax(np.where(near, np.abs(gi), -1)), gi.shape)
+        one, other = table["network"].iloc[list(pair)]
+        row = {"corpus": name, "equal": " and ".join(equal), "pairs": int(near.sum()), "one": one, "other": other}
+        yield row | {"right": right.sum() / max(near.sum(), 1), "right_low": low, "right_high": high}
 
 
 # -- Table 3 ----------------------------------------------------------------------------------------------------------
@@ -327,8 +361,8 @@ def ask_augmented(out: Path, folder: str, scale: Scale) -> None:
 
 
 def table_three(out: Path, scale: Scale) -> None:
-    """Which score tells how well a network generalizes to perturbed test data."""
-    cells = []
+    """Which score tells how well a network generalizes to perturbed test data, and Gi compared with the others."""
+    cells, compared = [], []
     for name in AUGMENTED:
         told = read(out, f"{name}_networks")
         plan = load_corpus_plan(HERE / f"{name}.yaml")
@@ -337,9 +371,14 @@ def table_three(out: Path, scale: Scale) -> None:
             good = rows if scale.small else rows[rows["trained_accuracy"] >= ENOUGH]
             good = good.reset_index(drop=True)
             ranked = rank(good[list(SCORES)], good["gap"], good[hyper], Scoring(draws=scale.draws))
-            chance = chance_level(good["gap"], good[hyper]) if "cmi" in ranked else np.nan
-            cells.append(ranked.assign(corpus=name, perturbation=kind, cmi_chance=chance))
+            if "cmi" in ranked:  # else there are too few networks
+                ranked["cmi_chance"] = chance_level(good["gap"], good[hyper])
+                pairs = compare_measures(good[["gi", *SCORES[:-1]]], good["gap"], good[hyper], draws=scale.draws)
+                compared.append(pairs[pairs["measure"] == "gi"].assign(corpus=name, perturbation=kind))
+            cells.append(ranked.assign(corpus=name, perturbation=kind))
     write(out, "invariance_ranking", pd.concat(cells, ignore_index=True))
+    if compared:
+        write(out, "invariance_comparisons", pd.concat(compared, ignore_index=True))
 
 
 # -- figures ----------------------------------------------------------------------------------------------------------
@@ -363,17 +402,17 @@ def figures(out: Path) -> None:
     (out / "figures").mkdir(parents=True, exist_ok=True)
     forest(out)
     augmented(out)
-    equal_mixup(out)
+    two_networks(out)
     batches(out)
 
 
 def dots(ax: Any, table: pd.DataFrame, colors: Any) -> None:
-    """CMI of measures one above the other, with intervals; dotted, what a measure that knows nothing would reach."""
+    """CMI of measures one above the other, with intervals; dotted, what a measure that knows nothing stays below."""
     spread = np.stack([table["cmi"] - table["cmi_low"], table["cmi_high"] - table["cmi"]])
     y = np.arange(len(table))
     ax.errorbar(100 * table["cmi"], y, xerr=100 * spread, fmt="none", ecolor="0.75", lw=1)
     ax.scatter(100 * table["cmi"], y, c=colors, s=16, zorder=3)
-    ax.axvline(100 * table["cmi_chance"].iloc[0], color="0.4", lw=0.8, ls=":")
+    ax.axvline(100 * table["cmi_chance"].iloc[0], color="0.4", lw=0.8, ls=":", label="95 % of random orders")
     ax.set_yticks(y, table["measure"], fontsize=7)
     ax.set_xlim(left=0)
     ax.spines[["top", "right"]].set_visible(False)
@@ -405,34 +444,23 @@ def augmented(out: Path) -> None:
             if len(mine):
                 dots(ax, mine, "tab:blue")
                 ax.set_title(f"{TITLES[name]}, {kind}: {int(mine['n'].iloc[0])} networks", fontsize=8)
-    for ax in axes[1]:
-        ax.set_xlabel("CMI × 100")
+    figure.supxlabel("CMI × 100; dotted: 95 % of random orders are below", fontsize=9)
     save(figure, out, "table_3")
 
 
-def equal_mixup(out: Path) -> None:
-    """Of pairs of networks whose mixup accuracies differ by less than 0.5 %, the one whose Gi differ most."""
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-    rows = []
-    for ax, name in zip(axes, CORPORA, strict=True):
-        table, curves = read(out, f"{name}_networks"), read(out, f"{name}_curves")
-        near = [
-            (abs(a["gi intra ℓ=0"] - b["gi intra ℓ=0"]), a, b)
-            for a, b in itertools.combinations(table.to_dict("records"), 2)
-            if abs(a["mixup"] - b["mixup"]) < 0.005
-        ]
-        if not near:
-            continue
-        _, *pair = max(near, key=lambda found: found[0])
-        for network in pair:
-            mine = curves.query("network == @network['network'] and perturbation == 'intra' and layer == 0")
-            label = f"gap {network['gap']:.3f}, Gi {network['gi intra ℓ=0']:.3f}, mixup {network['mixup']:.3f}"
-            ax.plot(mine["magnitude"], mine["value"], label=label)
-            rows.append({"corpus": name} | {k: network[k] for k in ("network", "gap", "gi intra ℓ=0", "mixup")})
+def two_networks(out: Path) -> None:
+    """Curves of the two networks of equal mixup whose Gi differ most."""
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    for ax, found in zip(axes, read(out, "equal_mixup").query("equal == 'mixup'").to_dict("records"), strict=True):
+        name = found["corpus"]
+        networks, curves = read(out, f"{name}_networks").set_index("network"), read(out, f"{name}_curves")
+        for network in (found["one"], found["other"]):
+            mine = curves.query("network == @network and perturbation == 'intra' and layer == 0")
+            gap, gi, mixup = networks.loc[network, ["gap", "gi intra ℓ=0", "mixup"]]
+            ax.plot(mine["magnitude"], mine["value"], label=f"gap {gap:.3f}, Gi {gi:.3f}, mixup {mixup:.3f}")
         ax.set(xlabel="α", ylabel="accuracy", title=TITLES[name])
         ax.legend(fontsize=7, frameon=False)
         ax.spines[["top", "right"]].set_visible(False)
-    write(out, "equal_mixup", pd.DataFrame(rows))
     save(figure, out, "figure_2")
 
 
@@ -448,6 +476,9 @@ def batches(out: Path) -> None:
                 ax.errorbar(x, by["mean"], yerr=by["std"], marker="o", ms=4, capsize=2, label=kind)
             ax.spines[["top", "right"]].set_visible(False)
         above.set(title=TITLES[name], yscale="log")
+        above.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        above.yaxis.set_major_formatter("{x:g}")
+        above.yaxis.set_minor_locator(NullLocator())
         above.legend(fontsize=8, frameon=False)
         below.set(xscale="log", xlabel=f"batches of {BATCH}")
         counts |= set(by.index)
@@ -494,6 +525,7 @@ def main() -> None:
         elif part == "tables":
             for name in CORPORA:
                 table_one(name, given.out, scale)
+            write(given.out, "equal_mixup", pd.DataFrame(r for n in CORPORA for r in equal_mixup(n, given.out, scale)))
             table_three(given.out, scale)
         else:
             figures(given.out)

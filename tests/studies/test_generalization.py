@@ -57,6 +57,10 @@ def test_reversal_is_told_from_agreement_only_by_self_pairs():
     """Mutual information is blind to direction; self-pairs, always false, are not."""
     assert conditional_mutual_information(-GAP, GAP, GRID, self_pairs=False) == pytest.approx(1, rel=1e-14)
     assert 0.5 < conditional_mutual_information(-GAP, GAP, GRID) < 1
+    near = GAP + 0.5 * MEASURE
+    falls, rises = (conditional_mutual_information(m, GAP, GRID, self_pairs=False) for m in (-near, near))
+    assert falls == pytest.approx(rises, rel=1e-13)  # rounding only
+    assert conditional_mutual_information(-near, GAP, GRID) < conditional_mutual_information(near, GAP, GRID)
 
 
 def test_cells_weigh_the_same_or_by_their_pairs():

@@ -194,7 +194,7 @@ class Straightness(Measure):
         inside = table[(table["layer"] != PIXELS) & (table["status"] == "ok")]
         change = inside.groupby("order")["change_deg"].mean()
         last, lowest = (change.iloc[-1], change.min()) if len(change) else (float("nan"),) * 2
-        return {"straightness of the last layer": float(last), "straightness of the best layer": float(lowest)}
+        return {"curvature change of the last layer": float(last), "lowest curvature change": float(lowest)}
 
 
 def _require_three(name: str, frames: int) -> None:

@@ -26,7 +26,9 @@ from assay.studies.prediction import FOLDER
 
 _PICTURED = 6
 NOTES = {
-    "cmi": "conditional mutual information with the gap, as the PGDL competition scores it; 0 to 1, blind to direction",
+    "cmi": "conditional mutual information with the gap, as the PGDL competition scores it; 0 to 1",
+    "cmi_distinct": "the same without pairs of a network with itself, which favour measures that rise with the gap: "
+    "compare measures that point different ways by it",
     "tau": "Kendall's τ-b with the gap",
     "granulated_tau": "mean τ within groups of networks that differ in one hyper-parameter only",
     "worst_sign_error": "how often the sign is wrong in pairs one hyper-parameter apart, in the worst environment",
@@ -36,7 +38,8 @@ NOTES = {
 
 READ = (
     "CMI is the least information, over pairs of hyper-parameters, that the order of two networks by the measure "
-    "gives about their order by the gap beyond those hyper-parameters; it is blind to direction, which τ tells. "
+    "gives about their order by the gap beyond those hyper-parameters; the direction is told by τ. The competition "
+    "counts pairs of a network with itself, which favours measures that rise with the gap; cmi_distinct does not. "
     "Intervals are value ± 1.96 standard errors over resamples of networks."
 )
 CHARTS = {

@@ -41,8 +41,12 @@ def conditional_mutual_information(
 
         score(S) = Σ_u ω_u I_u(V_g; V_μ) / Σ_u ω_u H_u(V_g),      CMI = min_S score(S),
 
-    I and H in bits from the counts of the cell. It is blind to direction: −μ scores almost as μ does (ties and
-    self-pairs stay false). Chance alone gives more than 0: about 0.02 for an unrelated measure on 54 networks.
+    I and H in bits from the counts of the cell. Chance alone gives more than 0: about 0.02 for an unrelated measure on
+    54 networks.
+
+    Without self-pairs and ties it is blind to direction: −μ scores as μ does. Self-pairs, which are false and false,
+    favour a measure that rises with the gap over its negative, the more the fewer networks a cell has: 0.43 v 0.31 for
+    one measure over 16 networks, 0.14 v 0.12 for another over 96. Compare measures that point different ways without.
 
     Args:
         measure: μ of each network.

@@ -61,6 +61,7 @@ class Scoring:
         """By the name of their column."""
         return {
             "cmi": ConditionalMutualInformation(sizes=self.sizes),
+            "cmi_distinct": ConditionalMutualInformation(sizes=self.sizes, self_pairs=False),
             "tau": KendallTau(),
             "granulated_tau": GranulatedKendall(),
             "worst_sign_error": SignError("worst"),

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+from scipy.stats import kendalltau
 
 ROOT = Path(__file__).parents[1] / "reproductions"
 INVARIANCES = ROOT / "measuring-invariances-2009"
@@ -124,7 +125,7 @@ def test_perturbation_response_runs_small(tmp_path):
         for path in (tmp_path / "tables").glob("fashion_*.csv"):
             shutil.copy(path, path.with_name(path.name.replace("fashion", "cifar10")))
     ranking = pd.read_csv(tmp_path / "tables" / "fashion_ranking.csv")
-    assert {"gi intra ℓ=0", "mixup", "DBI · (1 − mixup)", "straightness of the last layer"} <= set(ranking["measure"])
+    assert {"gi intra ℓ=0", "mixup", "DBI · (1 − mixup)", "lowest curvature change"} <= set(ranking["measure"])
     assert ranking["cmi"].between(0, 1 + 1e-12).sum() > 30
     assert len(pd.read_csv(tmp_path / "tables" / "fashion_networks.csv")) == 8
     three = pd.read_csv(tmp_path / "tables" / "invariance_ranking.csv")
@@ -138,83 +139,134 @@ def test_the_page_on_perturbation_response_says_what_its_tables_say():
     table = {p.stem: pd.read_csv(p) for p in (PERTURBATION / "tables").glob("*.csv")}
     corpora = ("fashion", "cifar10")
     of = {name: table[f"{name}_ranking"].set_index("measure") for name in corpora}
+    networks = {name: table[f"{name}_networks"] for name in corpora}
+    to_mixup = {name: table[f"{name}_comparisons"].query("not self_pairs").set_index("other") for name in corpora}
+    pairs = table["equal_mixup"].set_index(["corpus", "equal"])
     for name in corpora:
-        assert len(table[f"{name}_networks"]) == 96 and not len(table[f"{name}_left_out"])
+        assert len(networks[name]) == 96 and not len(table[f"{name}_left_out"])
         assert (of[name]["n"] == 96).all() and len(of[name]) == 76
 
-    def times_100(row: pd.Series, between: str = " ({}–{})") -> str:
-        return f"{100 * row['cmi']:.1f}" + between.format(f"{100 * row['cmi_low']:.1f}", f"{100 * row['cmi_high']:.1f}")
+    def told(value: float, low: float, high: float, how: str = "{} ({}–{})", factor: float = 100) -> str:
+        digits = 1 if factor == 100 else 2
+        return how.format(*(f"{factor * v:.{digits}f}" for v in (value, low, high))).replace("-", "−")
 
-    kin = r"^(?:gi|pal) |mixup|^mean of pal"
-    ours = r"straightness|invariance, mean"
-    rows = [m for m in of["cifar10"].index if re.search(f"{kin}|{ours}", m)]
-    cells = [
-        f"| {re.sub(r'(?:gi|pal) ', lambda name: name[0].title(), m)} | "
-        + " | ".join(f"{times_100(r.loc[m])} | {r.loc[m, 'tau']:.2f}".replace("-", "−") for r in of.values()) + " |"
-        for m in rows
-    ]  # fmt: skip
-    assert len(rows) == 14 + 8
-    compared = table["cifar10_comparisons"].set_index(["measure", "other"])
-    three = table["invariance_ranking"].set_index(["corpus", "perturbation", "measure"])
-    against = table["invariance_comparisons"].query("other == 'random accuracy'").set_index(["corpus", "perturbation"])
-    pairs = table["equal_mixup"].set_index(["corpus", "equal"])
-    networks = table["fashion_networks"]
-    within = networks["gap"] - networks.groupby("dropout")["gap"].transform("mean")
-    known = networks["test_accuracy"].mean()
-    shares = {name: table[f"{name}_gap"].set_index("hyper-parameter").loc["dropout", "share"] for name in corpora}
-    spread = table["cifar10_batches"].query("perturbation == 'intra'").groupby("batches")["cmi"].std()
-    seconds = table["fashion_batch_seconds"].groupby("batches")["seconds"].mean()
-    accuracy = table["cifar10_networks"]["train_accuracy"]
+    def cmi(name: str, measure: str, how: str = "{} ({}–{})") -> str:
+        return told(*of[name].loc[measure, ["cmi", "cmi_low", "cmi_high"]], how)
 
-    def difference(row: pd.Series) -> str:
-        low, high = sorted([abs(row["low"]), abs(row["high"])])
-        return f"{100 * abs(row['difference']):.1f}, {100 * low:.1f}–{100 * high:.1f}"
+    def before(name: str, measure: str) -> str:
+        """By how much mixup is before another measure, or behind it."""
+        row = to_mixup[name].loc[measure]
+        ends = [row["low"], row["high"]] if row["difference"] > 0 else [-row["high"], -row["low"]]
+        return told(abs(row["difference"]), *ends, "{}, {}–{}")
 
-    def right(corpus: str, equal: str) -> str:
-        row = pairs.loc[(corpus, equal)]
+    def right(name: str, equal: str) -> str:
+        row = pairs.loc[(name, equal)]
         return f"{100 * row['right']:.0f} % ({100 * row['right_low']:.0f}–{100 * row['right_high']:.0f})"
 
+    # (a), (b): every row, with the paper's numbers as the page gives them.
+    cells = re.findall(r"\| ([^|]+) \| ([^|]+ \| [^|]+) \| ([^|]+) \| ([^|]+ \| [^|]+) \| ([^|]+) \| ([^|]+) \|", page)
+    rows = {re.sub("(?:Gi|Pal) ", lambda m: m[0].lower(), name): rest for name, *rest in cells}
+    kin = [m for m in of["cifar10"].index if re.search("^(?:gi|pal) |mixup|^mean of pal", m)]
+    assert len(kin) == 14
+    for measure in kin:
+        fashion, _, cifar, _, _ = rows[measure]
+        for name, cell in (("fashion", fashion), ("cifar10", cifar)):
+            assert cell == f"{cmi(name, measure)} | {of[name].loc[measure, 'tau']:.2f}".replace("-", "−"), measure
+    paper = pd.DataFrame({m: [float(rows[m][1]), float(rows[m][3])] for m in kin}, index=list(corpora)).T
+    assert paper.loc["pal inter ℓ=1"].tolist() == [14.13, 12.09] and paper.idxmax().tolist() == [
+        "gi inter ℓ=1", "PCA of gi intra ℓ=0 and mixup",
+    ]  # fmt: skip
+    single = [m for m in kin if re.fullmatch(r"(?:gi|pal) \w+ ℓ=\d|(?:manifold )?mixup", m)]
+    alike = [kendalltau(of["cifar10"].loc[m, "cmi"], paper.loc[m, "cifar10"]).statistic for m in (single, kin)]
+    looks = [m for m in of["cifar10"].index if re.search("curvature|invariance", m)]
+    beside = [
+        f"| {m} | " + " | ".join(f"{cmi(n, m)} | {of[n].loc[m, 'tau']:.2f}".replace("-", "−") for n in corpora) + " |"
+        for m in looks if "of the last layer" not in m or "curvature" in m
+    ]  # fmt: skip
+    within = networks["fashion"]["gap"] - networks["fashion"].groupby("dropout")["gap"].transform("mean")
+    known = networks["fashion"]["test_accuracy"].mean()
+    shares = {n: table[f"{n}_gap"].set_index("hyper-parameter").loc["dropout", "share"] for n in corpora}
+    granulated = [of[n].filter(like="granulated", axis=1).loc["scale invariance, mean of layers"] for n in corpora]
+    straighter = [of[n].loc["lowest curvature change", ["tau", "tau_low", "tau_high"]] for n in corpora]
+    spread = table["cifar10_batches"].query("perturbation == 'intra'").groupby("batches")["cmi"].agg(["mean", "std"])
+    seconds = table["fashion_batch_seconds"].groupby("batches")["seconds"].mean()
+    accuracy = {n: 100 * networks[n]["train_accuracy"] for n in corpora}
+    above = [(r["cmi"] > r["cmi_chance"]).sum() for r in of.values()]
+    p90 = "normalised margin p90 at input"
     claims = [
-        *cells,
-        f"{100 * of['fashion']['cmi_chance'].iloc[0]:.1f} for Fashion-MNIST",
-        f"{100 * of['cifar10']['cmi_chance'].iloc[0]:.1f} for CIFAR-10",
-        f"before mixup (by {difference(compared.loc[('mixup', 'DBI · (1 − mixup)')])})",
-        f"before Gi intra ℓ=0 by {difference(compared.loc[('gi intra ℓ=0', 'mixup')])})",
-        f"Only {(of['fashion']['cmi_low'] > of['fashion']['cmi_chance']).sum()} of 76 intervals",
+        *beside,
+        f"stay below {100 * of['fashion']['cmi_chance'].iloc[0]:.1f} on Fashion-MNIST and "
+        f"{100 * of['cifar10']['cmi_chance'].iloc[0]:.1f} on CIFAR-10",
+        f"by luck; {above[0]} and {above[1]} are",
+        f"{accuracy['fashion'].min():.1f} to {accuracy['fashion'].max():.1f} % on Fashion-MNIST, "
+        f"{accuracy['cifar10'].min():.1f} to {accuracy['cifar10'].max():.1f} % on CIFAR-10",
+        "correlates with it, " + " and ".join(f"{networks[n]['gap'].corr(accuracy[n]):.2f}" for n in corpora),
+        f"two columns is {alike[0]:.2f} over the ten", f"τ between the columns is {alike[1]:.2f}",
+        f"before Gi intra ℓ=0 (by {before('cifar10', 'gi intra ℓ=0')})",
+        f"before mixup ({before('cifar10', 'DBI · (1 − mixup)')})",
+        f"PCA loses (by {before('cifar10', 'PCA of gi intra ℓ=0 and mixup')})",
+        f"over layers ({before('cifar10', 'pal intra ℓ=0 · ℓ=1')})",
+        f"({cmi('fashion', 'gi inter ℓ=1', '{}')} and {cmi('fashion', 'pal inter ℓ=1', '{}')})",
         f"explains {100 * shares['fashion']:.0f} % of the variance", f"CIFAR-10: {100 * shares['cifar10']:.0f} %",
-        f"is {100 * within.std():.2f} percentage points", f"gives {100 * (known * (1 - known) / 10_000) ** 0.5:.2f}.",
-        f"penalty {times_100(of['cifar10'].loc['augmentation penalty'], ', {}–{}')}",
-        f"({times_100(of['cifar10'].loc['normalised margin p90 at input'], ', {}–{}')})",
-        f"({times_100(of['fashion'].loc['parameter norm'], ', {}–{}')})",
-        f"says nothing ({times_100(of['cifar10'].loc['parameter norm'], '')})",
-        f"CIFAR-10: {100 * accuracy.min():.1f} to {100 * accuracy.max():.1f} %",
+        f"is {100 * within.std():.2f} percentage points", f"up to {100 * (known * (1 - known) / 10_000) ** 0.5:.2f},",
+        f"penalty {cmi('cifar10', 'augmentation penalty', '{}, {}–{}')}",
+        f"before mixup by {before('cifar10', 'augmentation penalty')})",
+        f"(mean drop {cmi('cifar10', 'augmentation mean drop', '{}, {}–{}')})",
+        f"({cmi('cifar10', p90, '{}, {}–{}')}; before mixup by {before('cifar10', p90)})",
+        f"first ({cmi('fashion', 'parameter norm', '{}, {}–{}')};",
+        f"nothing on CIFAR-10 ({cmi('cifar10', 'parameter norm', '{}')})",
+        "granulated τ " + " and ".join(told(*row, "{}, {}–{}", 1) for row in granulated),
+        "change is " + " and ".join(told(*row, factor=1) for row in straighter),
+        "average " + " and ".join(f"{networks[n]['lowest curvature change'].mean():+.1f}°" for n in corpora),
         f"of {pairs.loc[('fashion', 'mixup'), 'pairs']:,} such pairs",
         f"in {right('fashion', 'mixup')}, of {pairs.loc[('cifar10', 'mixup'), 'pairs']} on CIFAR-10",
         f"in {right('cifar10', 'mixup')}, where",
-        f"{right('fashion', 'mixup and accuracy')} and {right('cifar10', 'mixup and accuracy')}",
-        f"from {100 * spread[1]:.1f} (intra, one batch) to {100 * spread[39]:.1f} (39 batches)",
+        "it is " + " and ".join(right(n, "mixup and train_accuracy") for n in corpora),
+        "much alike (τ " + " and ".join(
+            f"{kendalltau(networks[n]['gi intra ℓ=0'], networks[n]['mixup']).statistic:.2f}" for n in corpora
+        ).replace("-", "−"),
+        f"from {100 * spread.loc[1, 'mean']:.1f} with one batch to {100 * spread.loc[39, 'mean']:.1f} with 39",
+        f"falls from {100 * spread.loc[1, 'std']:.1f} to {100 * spread.loc[39, 'std']:.1f}",
         f"takes {seconds[1]:.3f} s from one batch and {seconds[78]:.2f} s from 78",
-        *(f"({difference(against.loc[('invariance-vgg', kind)])})" for kind in ("rotation", "color_jitter")),
+        f"the GPU, {table['fashion_seconds'].set_index('work').loc['perturbation', 'seconds']:.1f} s",
     ]  # fmt: skip
+
+    # (e)
+    three = table["invariance_ranking"].set_index(["corpus", "perturbation", "measure"])
+    scores = ["random accuracy", "mean accuracy", "gi", "gi folded"]
     for (corpus, kind), cell in three.groupby(level=[0, 1], sort=False):
-        scores = cell.droplevel([0, 1])["cmi"]
+        asked = table[f"{corpus}_networks"].query("perturbation == @kind and trained_accuracy >= 0.8")
+        shown_in = asked["augmentation"].str.split().str[-1].value_counts()
+        counts = " + ".join(str(shown_in.get(level, 0)) for level in ("none", "partial", "full"))
+        found = cell.droplevel([0, 1]).loc[scores]
+        chance = f"{100 * found['cmi_chance'].iloc[0]:.1f}"
+        values = [f"{100 * r['cmi']:.1f} / {100 * r['cmi_distinct']:.1f} / {r['tau']:.2f}" for _, r in found.iterrows()]
         name = {"invariance-vgg": "VGG", "invariance-resnet": "ResNet"}[corpus]
-        shown = [f"{100 * v:.1f}" for v in scores[["random accuracy", "mean accuracy", "gi", "gi folded"]]]
-        best = int(scores[["random accuracy", "mean accuracy", "gi", "gi folded"]].argmax())
-        shown[best] = f"**{shown[best]}**"
-        chance = 100 * cell["cmi_chance"].iloc[0]
-        claims.append(f"| {name}, {kind} | {cell['n'].iloc[0]} | {chance:.1f} | " + " | ".join(shown) + " |")
-        assert scores["gi"] > max(scores["random accuracy"], scores["mean accuracy"])
+        claims.append(f"| {name}, {kind} | {counts} | {chance} | {' | '.join(values)} |".replace("-", "−"))
     assert not [claim for claim in claims if claim not in page]
-    assert ((against["low"] > 0) | (against["high"] < 0)).sum() == 2
+
+    # What the text says in words.
+    gi = table["invariance_comparisons"].assign(ahead=lambda t: t["difference"] > 0, surely=lambda t: t["low"] > 0)
+    counted = gi.groupby(["self_pairs", "other"])[["ahead", "surely"]].sum()
+    assert counted.loc[True].loc[scores[:2]].to_numpy().tolist() == [[8, 2], [8, 1]]
+    assert counted.loc[False].loc[scores[:2]].to_numpy().tolist() == [[6, 0], [4, 0]]
+    assert counted["ahead"][True]["gi folded"] == 7
+    both = gi[~gi["self_pairs"] & gi["other"].isin(scores[:2])].groupby(["corpus", "perturbation"])["ahead"].all()
+    tau = three["tau"].abs().unstack()
+    assert both.sum() == 4 and (tau["gi"] > tau["mean accuracy"]).sum() == 4
+    distinct = of["cifar10"]["cmi_distinct"]
+    for score in ("gi", "pal"):
+        assert distinct[f"{score} intra ℓ=0"] > distinct[f"{score} inter ℓ=0"] > distinct[f"{score} inter ℓ=1"]
+        assert distinct[f"{score} inter ℓ=1"] > distinct[f"{score} intra ℓ=1"]
+    assert distinct[kin].idxmax() == "DBI · (1 − mixup)"
+    behind = to_mixup["fashion"].query("low > 0").index
+    assert set(behind) == {"manifold mixup", "mean accuracy inter ℓ=0", "parameters", "vc dimension", "layers"}
+    assert not (to_mixup["fashion"]["high"] < 0).any() and to_mixup["cifar10"].loc["pal intra ℓ=0", "low"] < 0
+    assert of["fashion"]["cmi"].idxmax() == "parameter norm" and of["cifar10"]["cmi"].idxmax() == "augmentation penalty"
+    assert len(looks) == 14 and (to_mixup["cifar10"].loc[looks, "low"] > 0).all()
+    assert (
+        not to_mixup["fashion"].loc[looks, ["low", "high"]].apply(lambda r: r["low"] > 0 or r["high"] < 0, axis=1).any()
+    )
     for name in corpora:  # the pair that is drawn
-        one, other = (
-            table[f"{name}_networks"].set_index("network").loc[list(pairs.loc[(name, "mixup"), ["one", "other"]])].iloc
-        )
-        assert (one["gap"] - other["gap"]) * (one["gi intra ℓ=0"] - other["gi intra ℓ=0"]) < 0
-    above = [
-        r[r["cmi_low"] > r["cmi_chance"]].filter(regex=r"straightness|invariance", axis=0).index for r in of.values()
-    ]
-    assert list(above[0].intersection(above[1])) == ["scale invariance, mean of layers"]
-    last = [r.filter(regex=r"(?:straightness|invariance) of the last", axis=0) for r in of.values()]
-    assert all((r["cmi_low"] <= r["cmi_chance"]).all() for r in last)
+        drawn = networks[name].set_index("network").loc[pairs.loc[(name, "mixup"), ["one", "other"]]]
+        assert drawn["gap"].diff().iloc[1] * drawn["gi intra ℓ=0"].diff().iloc[1] < 0

@@ -48,6 +48,7 @@ from assay.measures.perturbed import Curve, show_perturbed
 from assay.stimuli import Family, Gratings, Images, Labelled, ParametricTest, camera_sequences
 from assay.stimuli.perturbations import Perturbation, perturbation
 from assay.studies import (
+    ConditionalMutualInformation,
     CorpusPlan,
     Scoring,
     TrainedCorpus,
@@ -58,7 +59,7 @@ from assay.studies import (
     rank,
     train_corpus,
 )
-from assay.studies.prediction import COMBINATIONS, NAMES, with_combinations
+from assay.studies.prediction import NAMES, with_combinations
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -257,8 +258,9 @@ def table_one(name: str, out: Path, scale: Scale) -> None:
     gap, grid = table["gap"], table[hyper]
     numbers = with_combinations(table.iloc[:, table.columns.get_loc("status") + 1 :])  # what they said comes last
     ranking = rank(numbers, gap, grid, Scoring(draws=scale.draws))
-    write(out, f"{name}_ranking", ranking.assign(cmi_chance=chance_level(gap, grid)))
-    write(out, f"{name}_comparisons", against_mixup(numbers, gap, grid, scale))
+    write(out, f"{name}_ranking", ranking.assign(cmi_chance=chance_level(gap, grid, draws=2 * scale.draws)))
+    whole = numbers[ranking["measure"][ranking["status"] == "ok"]]
+    write(out, f"{name}_comparisons", compared("mixup", whole, gap, grid, scale))
     write(out, f"{name}_gap", pd.DataFrame(explained(gap, grid)))
     write(out, f"{name}_batches", pd.DataFrame(by_count(read(out, f"{name}_gi_by_batch"), gap, grid, scale)))
 
@@ -269,12 +271,15 @@ def explained(gap: pd.Series, hyper: pd.DataFrame) -> Iterator[dict[str, Any]]:
         yield {"hyper-parameter": name, "share": gap.groupby(levels).transform("mean").var() / gap.var()}
 
 
-def against_mixup(numbers: pd.DataFrame, gap: pd.Series, hyper: pd.DataFrame, scale: Scale) -> pd.DataFrame:
-    """Gi and Pal compared with mixup under the same resamples."""
-    chosen = [c for c in numbers if str(c).startswith(("gi ", "pal ")) or c in (*COMBINATIONS, "mixup")]
-    chosen = [c for c in chosen if np.isfinite(numbers[c]).all()]
-    found = compare_measures(numbers[chosen], gap, hyper, draws=scale.draws)
-    return found[(found["measure"] == "mixup") | (found["other"] == "mixup")]
+def compared(one: str, numbers: pd.DataFrame, gap: pd.Series, hyper: pd.DataFrame, scale: Scale) -> pd.DataFrame:
+    """One measure compared with each other under the same resamples, as PGDL scores and without self-pairs."""
+    numbers = numbers[[one, *numbers.columns.drop(one)]]
+    found = []
+    for self_pairs in (True, False):
+        statistic = ConditionalMutualInformation(self_pairs=self_pairs)
+        pairs = compare_measures(numbers, gap, hyper, statistic, draws=scale.draws)
+        found.append(pairs[pairs["measure"] == one].assign(self_pairs=self_pairs))
+    return pd.concat(found, ignore_index=True)
 
 
 def by_count(batches: pd.DataFrame, gap: pd.Series, hyper: pd.DataFrame, scale: Scale) -> Iterator[dict[str, Any]]:
@@ -291,18 +296,17 @@ def by_count(batches: pd.DataFrame, gap: pd.Series, hyper: pd.DataFrame, scale: 
 def equal_mixup(name: str, out: Path, scale: Scale) -> Iterator[dict[str, Any]]:
     """Pairs of networks whose mixup accuracies differ by less than 0.5 %: how often the greater Gi has the greater gap.
 
-    And of those, the pairs whose accuracies without mixing differ as little. Intervals are from resampling networks.
+    And of those, the pairs whose training accuracies differ as little. Intervals are from resampling networks.
     The two named are the pair whose Gi differ most (their Figure 2).
     """
     table = read(out, f"{name}_networks")
-    differences = {
-        c: np.subtract.outer(*[table[c].to_numpy()] * 2) for c in ("gi intra ℓ=0", "gap", "mixup", "accuracy")
-    }
+    columns = ("gi intra ℓ=0", "gap", "mixup", "train_accuracy")
+    differences = {c: np.subtract.outer(table[c].to_numpy(), table[c].to_numpy()) for c in columns}
     gi = differences["gi intra ℓ=0"]
     times = np.random.default_rng(0).multinomial(len(table), np.full(len(table), 1 / len(table)), scale.draws)
     near = np.triu(np.ones_like(gi, dtype=bool), 1)
     equal: list[str] = []
-    for column in ("mixup", "accuracy"):
+    for column in ("mixup", "train_accuracy"):
         equal.append(column)
         near = near & (np.abs(differences[column]) < 0.005)
         right = near & (gi * differences["gap"] > 0)
@@ -362,7 +366,7 @@ def ask_augmented(out: Path, folder: str, scale: Scale) -> None:
 
 def table_three(out: Path, scale: Scale) -> None:
     """Which score tells how well a network generalizes to perturbed test data, and Gi compared with the others."""
-    cells, compared = [], []
+    cells, pairs = [], []
     for name in AUGMENTED:
         told = read(out, f"{name}_networks")
         plan = load_corpus_plan(HERE / f"{name}.yaml")
@@ -372,13 +376,13 @@ def table_three(out: Path, scale: Scale) -> None:
             good = good.reset_index(drop=True)
             ranked = rank(good[list(SCORES)], good["gap"], good[hyper], Scoring(draws=scale.draws))
             if "cmi" in ranked:  # else there are too few networks
-                ranked["cmi_chance"] = chance_level(good["gap"], good[hyper])
-                pairs = compare_measures(good[["gi", *SCORES[:-1]]], good["gap"], good[hyper], draws=scale.draws)
-                compared.append(pairs[pairs["measure"] == "gi"].assign(corpus=name, perturbation=kind))
+                ranked["cmi_chance"] = chance_level(good["gap"], good[hyper], draws=2 * scale.draws)
+                found = compared("gi", good[list(SCORES)], good["gap"], good[hyper], scale)
+                pairs.append(found.assign(corpus=name, perturbation=kind))
             cells.append(ranked.assign(corpus=name, perturbation=kind))
     write(out, "invariance_ranking", pd.concat(cells, ignore_index=True))
-    if compared:
-        write(out, "invariance_comparisons", pd.concat(compared, ignore_index=True))
+    if pairs:
+        write(out, "invariance_comparisons", pd.concat(pairs, ignore_index=True))
 
 
 # -- figures ----------------------------------------------------------------------------------------------------------
@@ -391,8 +395,8 @@ TITLES = {
     "invariance-resnet": "ResNet",
 }
 KINDS = {  # of measures, by what their names have in them
-    "the paper's": (r"\b(?:gi|pal) |mixup|DBI", "tab:blue"),
-    "straightness and invariance": (r"straightness|invariance", "tab:green"),
+    "the paper's": (r"\b(?:gi|pal) |mixup|DBI|(?:mean|random) accuracy", "tab:blue"),
+    "straightness and invariance": (r"curvature|invariance", "tab:green"),
     "others": (r"", "tab:gray"),
 }
 

@@ -296,8 +296,8 @@ def by_count(batches: pd.DataFrame, gap: pd.Series, hyper: pd.DataFrame, scale: 
 def equal_mixup(name: str, out: Path, scale: Scale) -> Iterator[dict[str, Any]]:
     """Pairs of networks whose mixup accuracies differ by less than 0.5 %: how often the greater Gi has the greater gap.
 
-    And of those, the pairs whose training accuracies differ as little. Intervals are from resampling networks.
-    The two named are the pair whose Gi differ most (their Figure 2).
+    And of those, pairs whose training accuracies differ little too. Intervals are from resampling networks. The two
+    named are the pair whose Gi differ most (their Figure 2).
     """
     table = read(out, f"{name}_networks")
     columns = ("gi intra ℓ=0", "gap", "mixup", "train_accuracy")
@@ -305,16 +305,14 @@ def equal_mixup(name: str, out: Path, scale: Scale) -> Iterator[dict[str, Any]]:
     gi = differences["gi intra ℓ=0"]
     times = np.random.default_rng(0).multinomial(len(table), np.full(len(table), 1 / len(table)), scale.draws)
     near = np.triu(np.ones_like(gi, dtype=bool), 1)
-    equal: list[str] = []
-    for column in ("mixup", "train_accuracy"):
-        equal.append(column)
-        near = near & (np.abs(differences[column]) < 0.005)
+    for column, within in (("mixup", 0.005), ("train_accuracy", 0.005), ("train_accuracy", 0.002)):
+        near = near & (np.abs(differences[column]) < within)
         right = near & (gi * differences["gap"] > 0)
         drawn = [(t @ right @ t) / (t @ near @ t) for t in times if t @ near @ t] or [np.nan]
         low, high = np.quantile(drawn, (0.025, 0.975))
         pair = np.unravel_index(np.argmax(np.where(near, np.abs(gi), -1)), gi.shape)
         one, other = table["network"].iloc[list(pair)]
-        row = {"corpus": name, "equal": " and ".join(equal), "pairs": int(near.sum()), "one": one, "other": other}
+        row = {"corpus": name, "also": column, "within": within, "pairs": int(near.sum()), "one": one, "other": other}
         yield row | {"right": right.sum() / max(near.sum(), 1), "right_low": low, "right_high": high}
 
 
@@ -429,7 +427,7 @@ def forest(out: Path) -> None:
         table = read(out, f"{name}_ranking").dropna(subset=["cmi"]).sort_values("cmi")
         kind = [next(k for k, (words, _) in KINDS.items() if re.search(words, m)) for m in table["measure"]]
         dots(ax, table, [KINDS[k][1] for k in kind])
-        ax.set(xlabel="conditional mutual information × 100", ylim=(-1, len(table)))
+        ax.set(xlabel="conditional mutual information × 100, as PGDL counts", ylim=(-1, len(table)))
         ax.set_title(f"{TITLES[name]}: {int(table['n'].iloc[0])} networks")
     for k, (_, color) in KINDS.items():
         axes[1].scatter([], [], c=color, s=16, label=k)
@@ -448,14 +446,14 @@ def augmented(out: Path) -> None:
             if len(mine):
                 dots(ax, mine, "tab:blue")
                 ax.set_title(f"{TITLES[name]}, {kind}: {int(mine['n'].iloc[0])} networks", fontsize=8)
-    figure.supxlabel("CMI × 100; dotted: 95 % of random orders are below", fontsize=9)
+    figure.supxlabel("CMI × 100, as PGDL counts; dotted: 95 % of random orders are below", fontsize=9)
     save(figure, out, "table_3")
 
 
 def two_networks(out: Path) -> None:
     """Curves of the two networks of equal mixup whose Gi differ most."""
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-    for ax, found in zip(axes, read(out, "equal_mixup").query("equal == 'mixup'").to_dict("records"), strict=True):
+    for ax, found in zip(axes, read(out, "equal_mixup").query("also == 'mixup'").to_dict("records"), strict=True):
         name = found["corpus"]
         networks, curves = read(out, f"{name}_networks").set_index("network"), read(out, f"{name}_curves")
         for network in (found["one"], found["other"]):

@@ -225,9 +225,9 @@ GPU = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(
 
 
 @pytest.mark.parametrize("device", ["cpu", GPU])
-@pytest.mark.parametrize("bend", [0.0, 0.05])
+@pytest.mark.parametrize("bend", [0.0, 0.2])
 def test_a_slight_bend_before_the_first_layer_is_seen(device, bend):
-    """It changes outputs by about 0.5 %: more than rounding, less than TF32 would have to be allowed."""
+    """Mixing after it changes outputs by 0.6 %: more than the 0.1 % for rounding, less than TF32 would need."""
     calls = []
 
     class Bends(nn.Module):

@@ -16,12 +16,12 @@ from collections import defaultdict
 import numpy as np
 from timing import where
 
-from assay.broad.data import Dataset, Modality
+from assay.broad.data.dataset import Dataset, Modality
+from assay.broad.data.twins import generated_reviews
 from assay.broad.protocol import Protocol, dry_run, run_conditions
-from assay.broad.results import Results
-from assay.broad.systems import Evaluators, Module, Parts, Team
+from assay.broad.run.results import Results
+from assay.broad.systems.team import Evaluators, Module, Parts, Team
 from assay.broad.tasks import make_tasks
-from assay.broad.twins import generated_reviews
 
 COSTS = {"grid": {"C": [0.001, 0.01, 0.1, 1.0]}}
 TEAMS = (

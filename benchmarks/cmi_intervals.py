@@ -13,7 +13,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from assay.studies import STATISTICS
-from assay.studies.grid import Grid
+from assay.studies.statistics.grid import Grid
 
 TRUE = 300  # trainings behind the true value
 DRAWS = 200

@@ -14,8 +14,8 @@ from timing import arguments, race, ratio, where
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from assay.core.determinism import seeded
 from assay.networks import vgg
-from assay.seeded import seeded
 from assay.training import Recipe, train_many
 
 NETWORKS = 16

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 from threadpoolctl import threadpool_limits
 
-from assay.broad.inference import (
+from assay.broad.analysis.inference import (
     bootstrap,
     corrected_t_p,
     paired_t_p,

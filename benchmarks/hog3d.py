@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from timing import arguments, race, ratio, where
 
-from assay.broad.modules.clips import read_clip
-from assay.broad.modules.hog3d import DENSE, HOLLYWOOD2, REDUCED, Sampling, dense_boxes, hog3d
+from assay.broad.systems.features.clips import read_clip
+from assay.broad.systems.features.hog3d import DENSE, HOLLYWOOD2, REDUCED, Sampling, dense_boxes, hog3d
 from assay.stimuli import ArrayClip
 
 SHAPE = (60, 168, 300)

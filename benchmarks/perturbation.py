@@ -16,7 +16,7 @@ from timing import arguments, race, ratio, seconds, where
 from torch import nn
 
 from assay import PerturbationResponse, Subject
-from assay.measures.perturbed import batches
+from assay.measures.perturbation.curves import batches
 from assay.networks import VGG, resnet20
 from assay.stimuli import Labelled, Mixup
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from timing import arguments, race, random_pictures, ratio, resnet18_subject, where
 
-from assay.measures.paths import follow
+from assay.measures.straightness.streaming import follow
 
 
 def main() -> None:

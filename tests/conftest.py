@@ -42,3 +42,16 @@ def chromium() -> str:
     need(path is not None, "the browser chromium")
     assert path is not None
     return path
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+        started = playwright.chromium.launch(
+            executable_path=chromium, args=[*quiet, "--disable-sync", "--no-first-run"], timeout=300_000
+        )
+        yield started
+        started.close()

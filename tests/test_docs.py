@@ -10,8 +10,8 @@ from safetensors.torch import save_file
 
 from assay import load_plan
 from assay.networks import vgg
-from assay.plan import load_measure
-from assay.settings import read_yaml
+from assay.plans.plan import load_measure
+from assay.plans.settings import read_yaml
 from assay.stimuli import load_labelled
 from assay.studies import load_corpus_plan
 from conftest import write_digits

@@ -24,7 +24,7 @@ from joblib import Parallel, delayed
 from scipy import stats
 
 from assay import Invariance, Subject, top_proportion_mean
-from assay.measures.gabor import fit_gabor
+from assay.measures.gabor_fit import fit_gabor
 from assay.networks import ConvolutionalDeepBeliefNetwork, StackedAutoencoder, Together
 from assay.stimuli import (
     Gratings,

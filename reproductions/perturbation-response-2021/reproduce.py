@@ -43,8 +43,8 @@ from assay import (
     Straightness,
     gi_score,
 )
-from assay.files import Folder
-from assay.measures.perturbed import Curve, show_perturbed
+from assay.core.folder import Folder
+from assay.measures.perturbation.curves import Curve, show_perturbed
 from assay.stimuli import Family, Gratings, Images, Labelled, ParametricTest, camera_sequences
 from assay.stimuli.perturbations import Perturbation, perturbation
 from assay.studies import (

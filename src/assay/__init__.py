@@ -1,9 +1,7 @@
 """assay shows stimuli to networks, records what every layer does, and turns that into evidence."""
 
 from assay import networks, stimuli, studies, training
-from assay.errors import AssayError
-from assay.evaluate import Resources, evaluate
-from assay.layers import ALL, choose_layers
+from assay.core.errors import AssayError
 from assay.measures import (
     AugmentationRobustness,
     ClusterSeparation,
@@ -24,10 +22,12 @@ from assay.measures import (
     top_proportion_mean,
     turning_angles,
 )
-from assay.plan import Plan, load_plan
-from assay.store import Run
+from assay.plans.plan import Plan, load_plan
+from assay.runs import Run
+from assay.runs.evaluate import Resources, evaluate
 from assay.studies import conditional_mutual_information
-from assay.subject import Subject
+from assay.subject.layers import ALL, choose_layers
+from assay.subject.subject import Subject
 
 __version__ = "0.1.0"
 

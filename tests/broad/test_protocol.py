@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from assay import AssayError
-from assay.broad.condition import train_and_optimize_classifier
 from assay.broad.conditions import CONDITIONS, CONTRASTS, Condition, run_specs
+from assay.broad.data.twins import generated_reviews
 from assay.broad.metrics import METRICS
-from assay.broad.modules.linear import LinearSVR
 from assay.broad.protocol import Protocol, analyze, run_protocol, spec_of
-from assay.broad.results import Results
-from assay.broad.systems import Evaluators, Module, Parts, Team
+from assay.broad.run.condition import train_and_optimize_classifier
+from assay.broad.run.results import Results
+from assay.broad.systems.classifiers.linear import LinearSVR
+from assay.broad.systems.team import Evaluators, Module, Parts, Team
 from assay.broad.tasks import make_tasks
-from assay.broad.twins import generated_reviews
 
 SECRET = "an open secret, for tests"
 C = {"grid": {"C": [0.01, 1.0]}}
@@ -31,7 +31,7 @@ def reviews():
 
 @pytest.fixture(autouse=True)
 def kit(monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "kits"))
 
 
 def team(letter: str = "s", learner: Module | None = None, **more) -> Team:
@@ -119,9 +119,9 @@ def test_b8_other_ratings_are_gone_and_a8_test_labels_too(reviews):
 
 def test_the_learner_is_given_training_and_validation_features_only(reviews, tmp_path, monkeypatch):
     """D9: neither labels nor test instances reach it."""
-    from assay.broad import condition
-    from assay.broad.features import FeatureStore
-    from assay.files import Folder
+    from assay.broad.data.features import FeatureStore
+    from assay.broad.run import condition
+    from assay.core.folder import Folder
 
     seen = {}
 
@@ -158,11 +158,11 @@ def done(reviews, tmp_path_factory):
     folder = tmp_path_factory.mktemp("broad") / "run"
     import sys
 
-    sys.path.insert(0, str(Path(__file__).parent))
+    sys.path.insert(0, str(Path(__file__).parents[1] / "kits"))
     try:
         analysis = evaluate(reviews, folder, team("n"), team("s"), processes=2)
     finally:
-        sys.path.remove(str(Path(__file__).parent))
+        sys.path.remove(str(Path(__file__).parents[1] / "kits"))
     return folder, analysis
 
 
@@ -188,7 +188,7 @@ def test_the_seed_is_not_in_the_folder_but_its_commitment_is(done):
     folder, _ = done
     everything = b"".join(p.read_bytes() for p in folder.rglob("*") if p.is_file())
     assert SECRET.encode() not in everything
-    from assay.broad.partition import commitment
+    from assay.broad.data.partition import commitment
 
     assert Results(str(folder)).read_manifest()["commitment"] == commitment(SECRET)
 
@@ -314,7 +314,7 @@ def test_the_end_of_a_phase_has_learning_curves_and_layers(reviews, tmp_path):
 def test_pre_trained_systems_are_declared(reviews, tmp_path):
     import broad_kit
 
-    from assay.broad.trained import save_learner
+    from assay.broad.systems.saved_learner import save_learner
 
     protocol = replace(SMALL, ratings=("Overall",))
     save_learner(broad_kit.Small(seed=5).fit(np.eye(200)), tmp_path / "made")

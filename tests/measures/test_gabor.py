@@ -5,7 +5,7 @@ import pytest
 from scipy import ndimage
 
 from assay import AssayError
-from assay.measures.gabor import fit_gabor, gabor
+from assay.measures.gabor_fit import fit_gabor, gabor
 
 
 def test_gabor_functions_are_found_and_noise_is_not():

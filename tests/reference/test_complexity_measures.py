@@ -15,11 +15,11 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 import zoo
 from assay import Subject
-from assay.measures.affine import affine_layers
-from assay.measures.augmentation import saturation, sobel
-from assay.measures.clustering import davies_bouldin_index
-from assay.measures.margins import output_margins, quartile_signature
-from assay.measures.norms import path_norm, spectral_norm
+from assay.measures.complexity.affine import affine_layers
+from assay.measures.complexity.augmentation import saturation, sobel
+from assay.measures.complexity.clusters import davies_bouldin_index
+from assay.measures.complexity.margins import output_margins, quartile_signature
+from assay.measures.complexity.norms import path_norm, spectral_norm
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -10,7 +10,7 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 
 from assay import AssayError, Subject
-from assay.networks.onnx import load_onnx
+from assay.networks.imported.onnx import load_onnx
 
 
 @pytest.mark.parametrize("training", ["standard", "fgsm", "pgd"])

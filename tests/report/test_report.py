@@ -6,12 +6,13 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-
 import zoo
+from measure_kit import Broken, sequences
+from page_kit import open_page
+
 from assay import Measure, Straightness, Subject, evaluate
 from assay.report import document, html, write_report
-from assay.report.content import LineChart, Table
-from measure_kit import Broken, sequences
+from assay.report.document import LineChart, Table
 
 HOSTILE = "<script>window.hacked = 1</script> & \"quotes\" 'n' </script>"
 
@@ -69,31 +70,6 @@ def test_every_string_is_escaped(run):
 
 
 # -- in a real browser ----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser(chromium):
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
-        started = playwright.chromium.launch(
-            executable_path=chromium, args=[*quiet, "--disable-sync", "--no-first-run"]
-        )
-        yield started
-        started.close()
-
-
-def open_page(browser, path, width=1280, scheme="light"):
-    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
-    page = context.new_page()
-    problems: list[str] = []
-    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("request", lambda request: problems.append(request.url) if not request.url.startswith("file://") else None)
-    page.goto(f"file://{path}")
-    page.problems = problems
-    return page
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")])

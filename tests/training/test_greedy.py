@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from assay import AssayError
+from assay.core.progress import listening
 from assay.networks import ConvolutionalDeepBeliefNetwork, StackedAutoencoder
-from assay.progress import listening
 from assay.training import Greedy, greedy, population
 
 DATA = np.random.default_rng(0).uniform(-1, 1, (300, 20)).astype(np.float32)

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from assay import AssayError
-from assay.arithmetic import Arithmetic
+from assay.core.arithmetic import Arithmetic
+from assay.core.determinism import seeded
+from assay.core.progress import listening
 from assay.networks import FullyConvolutional, vgg
-from assay.progress import listening
-from assay.seeded import seeded
 from assay.training import Recipe, Trained, train, train_many
 from assay.training.steps import Steps
 

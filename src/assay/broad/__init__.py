@@ -1,16 +1,16 @@
 """The Broad Evaluation: a fair comparison of whole learning systems under six conditions."""
 
-from assay.broad.analysis import Analysis, analyze_results
-from assay.broad.condition import run_condition, train_and_optimize_classifier
+from assay.broad.analysis.analysis import Analysis, analyze_results
+from assay.broad.analysis.scores import RunResult, TaskTruth
 from assay.broad.conditions import CONDITIONS, CONTRASTS
-from assay.broad.conformance import check_system
-from assay.broad.data import Dataset, Inputs
+from assay.broad.data.dataset import Dataset, Inputs
+from assay.broad.data.partition import Partition, commitment, create_stratified_folds, sample_stratified
 from assay.broad.metrics import average_precision_11pt, mean_average_precision, rmse
-from assay.broad.partition import Partition, commitment, create_stratified_folds, sample_stratified
 from assay.broad.plan import load_broad_plan
 from assay.broad.protocol import Protocol, run_conditions, run_protocol
-from assay.broad.scores import RunResult, TaskTruth
-from assay.broad.systems import Evaluators, Module, Parts, Team
+from assay.broad.rules.conformance import check_system
+from assay.broad.run.condition import run_condition, train_and_optimize_classifier
+from assay.broad.systems.team import Evaluators, Module, Parts, Team
 
 __all__ = [
     "CONDITIONS",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from assay.errors import AssayError
+from assay.core.errors import AssayError
 
 Source = Literal["FE", "PRE"]
 Unsupervised = Literal["SUL", "DUL"]

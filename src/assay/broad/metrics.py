@@ -12,8 +12,8 @@ from typing import Literal
 
 import numpy as np
 
-from assay.broad.data import Array
-from assay.errors import AssayError
+from assay.broad.data.dataset import Array
+from assay.core.errors import AssayError
 
 Missing = Literal["error", "skip"]
 

@@ -10,22 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from assay.broad.analysis import Analysis
-from assay.broad.data import Dataset, Inputs, Modality
-from assay.broad.hollywood2 import load_hollywood2
-from assay.broad.loaders import load_labelled_videos, load_reviews, load_skytrax, load_we8there
-from assay.broad.opentable import load_opentable
-from assay.broad.partition import verify_commitment
+from assay.broad.analysis.analysis import Analysis
+from assay.broad.data.dataset import Dataset, Inputs, Modality
+from assay.broad.data.hollywood2 import load_hollywood2
+from assay.broad.data.loaders import load_labelled_videos, load_reviews, load_skytrax, load_we8there
+from assay.broad.data.opentable import load_opentable
+from assay.broad.data.partition import verify_commitment
+from assay.broad.data.twins import generated_clips, generated_reviews
 from assay.broad.protocol import Protocol, run_protocol
 from assay.broad.qualitative import measure_systems
-from assay.broad.results import Results
-from assay.broad.systems import Evaluators, Module, Parts, Team, require_one_each
+from assay.broad.run.results import Results
+from assay.broad.systems.team import Evaluators, Module, Parts, Team, require_one_each
 from assay.broad.tasks import Task, make_tasks
-from assay.broad.twins import generated_clips, generated_reviews
-from assay.errors import nearest
+from assay.core.errors import nearest
 from assay.measures.base import Measure
-from assay.plan import load_measure
-from assay.settings import Node, build, convert, read_yaml
+from assay.plans.plan import load_measure
+from assay.plans.settings import Node, build, convert, read_yaml
 
 VIDEO = {"generated": generated_clips, "hollywood2": load_hollywood2, "folder": load_labelled_videos}
 TEXT = {

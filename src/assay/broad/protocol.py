@@ -11,22 +11,22 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from assay.broad.analysis import Analysis, analyze_results
-from assay.broad.condition import Job, make_job
+from assay.broad.analysis.analysis import Analysis, analyze_results
+from assay.broad.analysis.scores import RunResult, TaskTruth
+from assay.broad.analysis.sites import Site, compare_sites
 from assay.broad.conditions import CONTRASTS, RunSpec, run_specs
-from assay.broad.data import Dataset, Modality
-from assay.broad.features import FeatureStore
+from assay.broad.data.dataset import Dataset, Modality
+from assay.broad.data.features import FeatureStore
+from assay.broad.data.partition import commitment
 from assay.broad.metrics import METRICS
-from assay.broad.partition import commitment
-from assay.broad.results import DONE, Results, RunRecord
-from assay.broad.scores import RunResult, TaskTruth
-from assay.broad.sites import Site, compare_sites
-from assay.broad.systems import Evaluators, Team, require_one_each
+from assay.broad.run.condition import Job, make_job
+from assay.broad.run.job import Order, work
+from assay.broad.run.results import DONE, Results, RunRecord
+from assay.broad.systems.team import Evaluators, Team, require_one_each
 from assay.broad.tasks import METRIC_OF, Task, make_tasks
-from assay.broad.work import Order, work
-from assay.errors import AssayError
-from assay.files import Folder
-from assay.store.manifest import environment, now
+from assay.core.errors import AssayError
+from assay.core.folder import Folder
+from assay.runs.manifest import environment, now
 
 Phase = Literal["mid", "end"]
 

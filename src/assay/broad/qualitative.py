@@ -10,15 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from assay.broad.adapter import stack_of
-from assay.broad.results import DONE, Results
-from assay.broad.systems import Team
-from assay.broad.trained import load_learner
-from assay.errors import AssayError
-from assay.evaluate import evaluate
+from assay.broad.run.results import DONE, Results
+from assay.broad.systems.adapter import stack_of
+from assay.broad.systems.saved_learner import load_learner
+from assay.broad.systems.team import Team
+from assay.core.errors import AssayError
 from assay.measures.base import Measure
-from assay.store.run import Run
-from assay.subject import Subject
+from assay.runs.evaluate import evaluate
+from assay.runs.run import Run
+from assay.subject.subject import Subject
 
 log = logging.getLogger(__name__)
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from assay.broad.data import Array, Dataset, Inputs, Modality
+from assay.broad.data.dataset import Array, Dataset, Inputs, Modality
+from assay.broad.data.partition import Partition, first_labels, partition_given, partition_stratified
 from assay.broad.metrics import METRICS, Metric
-from assay.broad.partition import Partition, first_labels, partition_given, partition_stratified
-from assay.errors import AssayError
-from assay.fingerprint import fingerprint
+from assay.core.errors import AssayError
+from assay.core.fingerprint import fingerprint
 
 METRIC_OF: dict[Modality, str] = {"video": "MAP", "text": "RMSE"}
 

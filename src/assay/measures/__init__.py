@@ -1,16 +1,16 @@
 """Questions asked of one subject, and the pure functions under them."""
 
-from assay.measures.augmentation import AugmentationRobustness
 from assay.measures.base import Measure
-from assay.measures.clustering import ClusterSeparation, davies_bouldin_index
-from assay.measures.firing import firing_thresholds, invariance_scores, top_proportion_mean
-from assay.measures.invariance import Invariance
-from assay.measures.margins import Margins
-from assay.measures.norms import Norms
-from assay.measures.perturbation import PerturbationResponse
-from assay.measures.response_curve import gi_score, pal_score, perturbation_cumulative_density
-from assay.measures.sharpness import Sharpness
-from assay.measures.straightness import Straightness, curvature, turning_angles
+from assay.measures.complexity.augmentation import AugmentationRobustness
+from assay.measures.complexity.clusters import ClusterSeparation, davies_bouldin_index
+from assay.measures.complexity.margins import Margins
+from assay.measures.complexity.norms import Norms
+from assay.measures.complexity.sharpness import Sharpness
+from assay.measures.invariance.firing import firing_thresholds, invariance_scores, top_proportion_mean
+from assay.measures.invariance.measure import Invariance
+from assay.measures.perturbation.measure import PerturbationResponse
+from assay.measures.perturbation.scores import gi_score, pal_score, perturbation_cumulative_density
+from assay.measures.straightness.measure import Straightness, curvature, turning_angles
 
 __all__ = [
     "AugmentationRobustness",

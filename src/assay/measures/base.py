@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from assay.errors import AssayError, nearest
-from assay.fingerprint import fingerprint, package_code, source_of
-from assay.subject import Subject
+from assay.core.errors import AssayError, nearest
+from assay.core.fingerprint import fingerprint, package_code, source_of
+from assay.subject.subject import Subject
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from assay.errors import AssayError, first_line
-from assay.layers import Layers
-from assay.subject import Subject, Visitor
+from assay.core.errors import AssayError, first_line
+from assay.subject.layers import Layers
+from assay.subject.subject import Subject, Visitor
 
 
 def show(subject: Subject, stimuli: Tensor, visit: Visitor, layers: Layers) -> None:

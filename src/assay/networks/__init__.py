@@ -1,16 +1,16 @@
 """Architectures: models of early vision, unsupervised learners and the networks the measures are used on."""
 
-from assay.networks.autoencoder import Autoencoder, StackedAutoencoder
-from assay.networks.cdbn import ConvolutionalDeepBeliefNetwork, ConvolutionalRBM
-from assay.networks.denoising import DenoisingAutoencoder, StackedDenoisingAutoencoder
-from assay.networks.fully_convolutional import FullyConvolutional
-from assay.networks.isa import StackedISA, SubspaceAnalysis
-from assay.networks.nin import NetworkInNetwork
-from assay.networks.resnet import ResNet, resnet, resnet18, resnet20, resnet56, small_resnet
-from assay.networks.retina_v1 import RetinaV1
-from assay.networks.stack import LearnedStack, Together
-from assay.networks.steerable import SteerablePyramid
-from assay.networks.vgg import VGG, small_vgg, vgg
+from assay.networks.classifiers.fully_convolutional import FullyConvolutional
+from assay.networks.classifiers.nin import NetworkInNetwork
+from assay.networks.classifiers.resnet import ResNet, resnet, resnet18, resnet20, resnet56, small_resnet
+from assay.networks.classifiers.vgg import VGG, small_vgg, vgg
+from assay.networks.front_ends.retina_v1 import RetinaV1
+from assay.networks.front_ends.steerable import SteerablePyramid
+from assay.networks.learners.autoencoder import Autoencoder, StackedAutoencoder
+from assay.networks.learners.cdbn import ConvolutionalDeepBeliefNetwork, ConvolutionalRBM
+from assay.networks.learners.denoising import DenoisingAutoencoder, StackedDenoisingAutoencoder
+from assay.networks.learners.isa import StackedISA, SubspaceAnalysis
+from assay.networks.learners.stack import LearnedStack, Together
 
 __all__ = [
     "VGG",

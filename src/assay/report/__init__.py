@@ -1,12 +1,12 @@
 """Reports: a run read into one neutral document, and the document written as a page."""
 
-from assay.report import invariance as _invariance
-from assay.report import perturbation as _perturbation
-from assay.report import straightness as _straightness
-from assay.report.content import document
-from assay.report.corpus import is_study, study_document
+from assay.report.document import document
 from assay.report.html import html
-from assay.store.run import Run
+from assay.report.measures import invariance as _invariance
+from assay.report.measures import perturbation as _perturbation
+from assay.report.measures import straightness as _straightness
+from assay.report.study import is_study, study_document
+from assay.runs.run import Run
 
 __all__ = ["document", "html", "write_report"]
 

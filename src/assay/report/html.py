@@ -13,7 +13,7 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
-from assay.report.content import Document, DotChart, LineChart
+from assay.report.document import Document, DotChart, LineChart
 
 _PAGE = resources.files("assay.report") / "page"
 

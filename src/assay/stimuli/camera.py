@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from assay.errors import AssayError
-from assay.fingerprint import fingerprint
+from assay.core.errors import AssayError
+from assay.core.fingerprint import fingerprint
+from assay.stimuli.clips import Clip, Sequences
 from assay.stimuli.pictures import Array, Color, photographs
-from assay.stimuli.sequences import Clip, Sequences
 
 MOTIONS = ("translation", "rotation", "zoom")
 _TOGETHER = 32  # frames rendered at a time

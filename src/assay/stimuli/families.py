@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from assay.errors import AssayError, nearest
-from assay.fingerprint import fingerprint
+from assay.core.errors import AssayError, nearest
+from assay.core.fingerprint import fingerprint
 from assay.stimuli.images import Images
+from assay.stimuli.invariance_test import OpenTest
 from assay.stimuli.pictures import Array
-from assay.stimuli.trajectories import OpenTest
 
 Transformation = Callable[[Tensor, Tensor], Tensor]
 """τ: pictures N×C×H×W and one magnitude for each of them to pictures of the same shape."""

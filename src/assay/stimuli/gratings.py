@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from assay.errors import AssayError
-from assay.fingerprint import fingerprint
+from assay.core.errors import AssayError
+from assay.core.fingerprint import fingerprint
+from assay.stimuli.invariance_test import ClosedTest
 from assay.stimuli.pictures import Array
-from assay.stimuli.trajectories import ClosedTest
 
 UNIT = 32  # pixels
 AXES = ("frequency", "orientation", "phase")

@@ -9,8 +9,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from assay.errors import AssayError, first_line, nearest
-from assay.fingerprint import fingerprint
+from assay.core.errors import AssayError, first_line, nearest
+from assay.core.fingerprint import fingerprint
 from assay.stimuli.pictures import SUFFIXES, Array, Color, picture_to_array, read_picture
 
 

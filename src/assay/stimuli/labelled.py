@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.errors import AssayError, first_line
-from assay.fingerprint import fingerprint
+from assay.core.errors import AssayError, first_line
+from assay.core.fingerprint import fingerprint
 from assay.stimuli.images import channels_first, read_arrays
 from assay.stimuli.pictures import Array
 

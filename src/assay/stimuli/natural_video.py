@@ -8,11 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
-from assay.errors import AssayError
-from assay.fingerprint import fingerprint
+from assay.core.errors import AssayError
+from assay.core.fingerprint import fingerprint
+from assay.stimuli.clips import Clip, Sequences
+from assay.stimuli.invariance_test import ClosedTest
 from assay.stimuli.pictures import Array
-from assay.stimuli.sequences import Clip, Sequences
-from assay.stimuli.trajectories import ClosedTest
 from assay.stimuli.whitening import smooth_contrast, whiten
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from assay.errors import AssayError
+from assay.core.errors import AssayError
 from assay.stimuli.pictures import Array, photographs
 from assay.stimuli.whitening import fill_range, whiten
 

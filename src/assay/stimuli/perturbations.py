@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.errors import AssayError, nearest
+from assay.core.errors import AssayError, nearest
 from assay.stimuli import families
 from assay.stimuli.families import Transformation
 from assay.stimuli.pictures import Array

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from assay.errors import AssayError
+from assay.core.errors import AssayError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Color = Literal["grey", "rgb"]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from assay.errors import AssayError, nearest
+from assay.core.errors import AssayError, nearest
 
 
 @dataclass(frozen=True)

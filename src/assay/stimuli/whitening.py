@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from scipy import fft
 
-from assay.errors import AssayError
+from assay.core.errors import AssayError
 from assay.stimuli.pictures import Array
 
 CUTOFF = 0.4  # cycles per pixel: 0.8 of the Nyquist frequency

@@ -1,9 +1,19 @@
 """What many networks say together: does a measure tell their generalization gap?"""
 
-from assay.studies.combinations import first_component, mean, product
-from assay.studies.corpus import Corpus, accuracy
-from assay.studies.corpus_plan import CorpusData, CorpusPlan, load_corpus_plan
-from assay.studies.correlation import (
+from assay.studies.corpus.corpus import Corpus, accuracy
+from assay.studies.corpus.pgdl import PgdlCorpus, load_pgdl
+from assay.studies.corpus.plan import CorpusData, CorpusPlan, load_corpus_plan
+from assay.studies.corpus.trained import TrainedCorpus, load_corpus, train_corpus
+from assay.studies.prediction import Scoring, Study, predictors, rank, study
+from assay.studies.statistics.cmi import (
+    ConditionalMutualInformation,
+    IncompleteGridWarning,
+    conditional_mutual_information,
+    information_by_condition,
+)
+from assay.studies.statistics.combinations import first_component, mean, product
+from assay.studies.statistics.intervals import STATISTICS, chance_level, compare_measures, score_measures
+from assay.studies.statistics.kendall import (
     Granulated,
     GranulatedKendall,
     KendallTau,
@@ -12,19 +22,9 @@ from assay.studies.correlation import (
     kendall_tau,
     pearson,
 )
-from assay.studies.generalization import (
-    ConditionalMutualInformation,
-    IncompleteGridWarning,
-    conditional_mutual_information,
-    information_by_condition,
-)
-from assay.studies.intervals import STATISTICS, chance_level, compare_measures, score_measures
-from assay.studies.pgdl import PgdlCorpus, load_pgdl
-from assay.studies.prediction import Scoring, Study, predictors, rank, study
-from assay.studies.sign_error import SignError, SignErrors, sign_error
-from assay.studies.statistic import Statistic
+from assay.studies.statistics.sign_error import SignError, SignErrors, sign_error
+from assay.studies.statistics.statistic import Statistic
 from assay.studies.study_plan import StudyPlan, load_study_plan
-from assay.studies.trained_corpus import TrainedCorpus, load_corpus, train_corpus
 
 __all__ = [
     "STATISTICS",

@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from assay.errors import AssayError
-from assay.evaluate import evaluate
-from assay.files import Folder
+from assay.core.errors import AssayError
+from assay.core.folder import Folder
+from assay.core.progress import report
 from assay.measures.base import Measure
-from assay.progress import report
-from assay.store.run import Run
-from assay.studies.combinations import first_component, mean, product
-from assay.studies.corpus import Corpus
-from assay.studies.correlation import GranulatedKendall, KendallTau
-from assay.studies.generalization import ConditionalMutualInformation, IncompleteGridWarning
-from assay.studies.intervals import chance_level, score_measures
-from assay.studies.sign_error import SignError
-from assay.studies.statistic import Statistic
+from assay.runs.evaluate import evaluate
+from assay.runs.run import Run
+from assay.studies.corpus.corpus import Corpus
+from assay.studies.statistics.cmi import ConditionalMutualInformation, IncompleteGridWarning
+from assay.studies.statistics.combinations import first_component, mean, product
+from assay.studies.statistics.intervals import chance_level, score_measures
+from assay.studies.statistics.kendall import GranulatedKendall, KendallTau
+from assay.studies.statistics.sign_error import SignError
+from assay.studies.statistics.statistic import Statistic
 
 FOLDER = "study"
 NAMES = {"end accuracy intra ℓ=0": "mixup", "end accuracy intra ℓ=1": "manifold mixup"}

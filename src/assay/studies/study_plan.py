@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.errors import nearest
+from assay.core.errors import nearest
 from assay.measures.base import Measure
-from assay.plan import load_measure
-from assay.settings import Node, build, convert, read_yaml
-from assay.studies.corpus import Corpus
-from assay.studies.corpus_plan import KEYS, corpus_plan
-from assay.studies.pgdl import load_pgdl
+from assay.plans.plan import load_measure
+from assay.plans.settings import Node, build, convert, read_yaml
+from assay.studies.corpus.corpus import Corpus
+from assay.studies.corpus.pgdl import load_pgdl
+from assay.studies.corpus.plan import KEYS, corpus_plan
+from assay.studies.corpus.trained import TrainedCorpus
 from assay.studies.prediction import Scoring
-from assay.studies.trained_corpus import TrainedCorpus
 
 
 @dataclass(frozen=True)

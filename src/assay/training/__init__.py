@@ -2,7 +2,7 @@
 
 from assay.training.layerwise import Greedy, greedy, population
 from assay.training.recipe import Recipe
+from assay.training.result import Epoch, Trained
 from assay.training.supervised import train, train_many
-from assay.training.trained import Epoch, Trained
 
 __all__ = ["Epoch", "Greedy", "Recipe", "Trained", "greedy", "population", "train", "train_many"]

@@ -8,8 +8,8 @@ from typing import Any
 
 from torch import Tensor
 
-from assay.errors import AssayError
-from assay.files import Folder
+from assay.core.errors import AssayError
+from assay.core.folder import Folder
 
 
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor, nn
 from torch.func import stack_module_state
 
-from assay.errors import AssayError
-from assay.fingerprint import fingerprint
-from assay.progress import report
-from assay.seeded import seeded
+from assay.core.determinism import seeded
+from assay.core.errors import AssayError
+from assay.core.fingerprint import fingerprint
+from assay.core.progress import report
 from assay.training.checkpoint import read_checkpoint, write_checkpoint
-from assay.training.stacked import State, stacked
+from assay.training.populations import State, stacked
 
 PREPARE = 1000  # inputs that layers are prepared with
 

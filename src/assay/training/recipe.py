@@ -10,8 +10,8 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from assay.errors import AssayError, nearest
-from assay.fingerprint import fingerprint
+from assay.core.errors import AssayError, nearest
+from assay.core.fingerprint import fingerprint
 
 Optimizer = Literal["sgd", "adam"]
 Schedule = Literal["constant", "plateau", "cosine"]

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from assay.errors import AssayError
-from assay.fingerprint import fingerprint
+from assay.core.errors import AssayError
+from assay.core.fingerprint import fingerprint
 from assay.training.checkpoint import read_checkpoint, write_checkpoint
 from assay.training.recipe import Recipe
 

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from assay.arithmetic import Arithmetic, reproducible
-from assay.errors import AssayError, first_line
-from assay.layout import channels_last
+from assay.core.arithmetic import Arithmetic, reproducible
+from assay.core.arrays import channels_last
+from assay.core.errors import AssayError, first_line
 from assay.training.recipe import Recipe
 
 log = logging.getLogger(__name__)

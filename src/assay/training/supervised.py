@@ -12,13 +12,13 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from assay.errors import AssayError
-from assay.fingerprint import fingerprint
-from assay.progress import report
+from assay.core.errors import AssayError
+from assay.core.fingerprint import fingerprint
+from assay.core.progress import report
 from assay.training.recipe import Recipe
+from assay.training.result import NAN, Epoch, Status, Trained
 from assay.training.saved import Saved
 from assay.training.steps import Steps
-from assay.training.trained import NAN, Epoch, Status, Trained
 
 OnDone = Callable[[int, nn.Module, Trained], None]
 
@@ -35,7 +35,7 @@ def train(
     """Train one classifier, in place, on the device it is on; see `train_many`.
 
     Example:
-        >>> from assay.seeded import seeded
+        >>> from assay.core.determinism import seeded
         >>> with seeded(0):
         ...     network = nn.Linear(2, 2)
         >>> x, y = torch.eye(2).repeat(8, 1), torch.arange(2).repeat(8)

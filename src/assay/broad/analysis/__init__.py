@@ -1,0 +1,1 @@
+"""The plan's analysis: scores, contrasts, claims."""

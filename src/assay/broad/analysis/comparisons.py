@@ -1,0 +1,148 @@
+"""Conditions compared, teams ranked, claims judged: rows of the analysis' tables (the plan, §5.6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from assay.broad.analysis import inference
+from assay.broad.analysis.claims import CLAIMS, LEVEL, judge
+from assay.broad.analysis.scores import Scores
+from assay.broad.conditions import Contrast
+from assay.broad.data.dataset import Array
+
+FOCAL = 6  # the condition of most interest (§5.2): planned contrasts start from it, and teams are ranked by it
+
+
+def compared(scores: Scores, contrast: Contrast, team: str, margin: float) -> dict[str, Any]:
+    """A row of the table of contrasts."""
+    focal, other = scores.run_of(contrast.focal, team), scores.run_of(contrast.other, team)
+    row: dict[str, Any] = {
+        **_named(scores, contrast, team), "question": contrast.question, "focal": focal or "", "other": other or "",
+        "planned": contrast.focal == FOCAL, "margin": margin,
+    }  # fmt: skip
+    reason = _lacking(scores, contrast, team)
+    if reason or focal is None or other is None:
+        return row | {"status": "undecided", "reason": reason, "plan_rule": "undecided"}
+    sign = scores.metric.sign
+    a, b = sign * scores.means(focal), sign * scores.means(other)
+    d = a - b
+    v_test = scores.test_variance(focal, other)
+    found, wide = inference.two_component(d, v_test), inference.two_component(d, v_test, reference="t")
+    noninferior_p = inference.noninferiority_p(found.difference, found.variance, margin)
+    equivalent_p = inference.equivalence_p(found.difference, found.variance, margin)
+    posterior = inference.student_posterior(found.difference, found.variance, len(d) - 1, margin)
+    return row | {
+        "status": "ok", "reason": "",
+        "difference": found.difference, "low": found.low, "high": found.high, "p": found.p,
+        "plan_rule": _plan_rule(a, b, contrast.focal, contrast.other),
+        "noninferior": found.low > -margin, "noninferior_p": noninferior_p,
+        "equivalent": equivalent_p < LEVEL, "equivalent_p": equivalent_p,
+        "p_better": posterior.better, "p_comparable": posterior.equal, "p_worse": posterior.worse,
+        "mdd": inference.minimum_detectable_difference(found.variance),
+        "v_fold": found.v_fold, "v_test": found.v_test,
+        "low_t": wide.low, "high_t": wide.high, "p_t": wide.p,
+        "paired_t_p": inference.paired_t_p(d), "wilcoxon_p": inference.wilcoxon_p(d), "sign_p": inference.sign_p(d),
+        **scores.sizes(focal),
+    }  # fmt: skip
+
+
+def by_label(scores: Scores, contrast: Contrast, team: str) -> list[dict[str, Any]]:
+    """The same contrast label by label, to explore; none where the task has one label only."""
+    focal, other = scores.run_of(contrast.focal, team), scores.run_of(contrast.other, team)
+    if len(scores.labels) == 1 or focal is None or other is None or _lacking(scores, contrast, team):
+        return []
+    d = scores.metric.sign * (scores.values[focal] - scores.values[other])
+    drawn = (scores.draws[focal] - scores.draws[other]).mean(axis=0)
+    rows = []
+    for c, label in enumerate(scores.labels):
+        if np.isfinite(d[:, c]).all():
+            found = inference.two_component(d[:, c], float(np.nanvar(drawn[c], ddof=1)))
+            numbers = {"difference": found.difference, "low": found.low, "high": found.high, "p": found.p}
+            sizes = {"n_folds": len(d), "n_instances": scores.instances}
+            rows.append({**_named(scores, contrast, team), "label": label, **numbers, **sizes})
+    return rows
+
+
+def ranked(scores: Scores, seed: int) -> list[dict[str, Any]]:
+    """Teams by the mean of their focal run; those without it last, without a rank.
+
+    Each is set beside its neighbour in the order (the one above; for the first, the one below): ``tied`` where the
+    two-component interval of their difference covers 0. ``stability`` is the share of draws, of test instances and of
+    folds, in which the whole order holds.
+    """
+    sign = scores.metric.sign
+    entered = {team: scores.run_of(FOCAL, team) for team in scores.teams}
+    placed = [(team, run) for team, run in entered.items() if run is not None and run in scores.values]
+    placed.sort(key=lambda pair: -sign * float(scores.means(pair[1]).mean()))
+    stability = float("nan")
+    if len(placed) > 1:
+        drawn = sign * inference.with_folds_redrawn(np.stack([scores.drawn(run) for _, run in placed]), seed)
+        known = drawn[:, np.isfinite(drawn).all(axis=0)]
+        stability = inference.ranking_stability(-np.arange(len(placed)), known)
+    rows: list[dict[str, Any]] = []
+    for place, (team, run) in enumerate(placed):
+        row = {"task": scores.task, "metric": scores.called, "rank": place + 1, "team": team, "run": run}
+        means = scores.means(run)
+        row |= {"value": means.mean(), "se": float(inference.standard_error(means)), **scores.sizes(run)}
+        if len(placed) > 1:
+            _, near = placed[place - 1 if place else 1]
+            beside = inference.two_component(means - scores.means(near), scores.test_variance(run, near))
+            apart = inference.standard_errors_apart(means, scores.means(near))
+            row["tied"] = beside.low <= 0 <= beside.high
+            row["plan_rule"] = "standard errors apart" if apart else "standard errors overlap"
+        rows.append({"plan_rule": "", "stability": stability, **row})
+    for team in scores.teams:
+        if team not in dict(placed):
+            lacking = {"team": team, "run": entered[team] or "", "plan_rule": ""}
+            rows.append({"task": scores.task, "metric": scores.called, **lacking})
+    return rows
+
+
+def _named(scores: Scores, contrast: Contrast, team: str) -> dict[str, Any]:
+    return {"task": scores.task, "metric": scores.called, "contrast": contrast.name, "team": team}
+
+
+def _lacking(scores: Scores, contrast: Contrast, team: str) -> str:
+    """Why a contrast cannot be computed, or an empty string."""
+    for condition in (contrast.focal, contrast.other):
+        run = scores.run_of(condition, team)
+        if run is None:
+            return f"there is no run of condition {condition} for team {team}"
+        if run not in scores.values:
+            return f"run {run} has no predictions to score: {scores.reasons[run]}"
+    return ""
+
+
+def _plan_rule(a: Array, b: Array, focal: int, other: int) -> str:
+    if not inference.standard_errors_apart(a, b):
+        return "no difference suggested"
+    return f"{focal if a.mean() > b.mean() else other} is better"
+
+
+def adjust(rows: list[dict[str, Any]], column: str, rule: Any, only: str = "") -> None:
+    """Adjusted p values within each family: a task, or all ratings of one together."""
+    chosen = [row for row in rows if "p" in row and (not only or row[only])]
+
+    def family(row: dict[str, Any]) -> str:
+        before, colon, _ = str(row["task"]).partition(":")
+        return before + colon
+
+    for name in dict.fromkeys(family(row) for row in chosen):
+        members = [row for row in chosen if family(row) == name]
+        for row, p in zip(members, rule(np.array([row["p"] for row in members])), strict=True):
+            row[column] = float(p)
+
+
+def judged(contrasts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The verdict on every claim, for each task and team."""
+    rows = []
+    for task, team in dict.fromkeys((row["task"], row["team"]) for row in contrasts):
+        for claim in CLAIMS:
+            for row in contrasts:
+                if (row["task"], row["team"], row["contrast"]) == (task, team, claim.contrast):
+                    verdict, sentence = judge(claim, row)
+                    said = {"contrast": claim.contrast, "verdict": verdict, "sentence": sentence}
+                    rows.append({"task": task, "team": team, "claim": claim.name, **said})
+    return rows

@@ -1,0 +1,1 @@
+"""Data of a broad evaluation: corpora, tasks' inputs, partitions, kept features."""

@@ -1,1 +1,0 @@
-"""Parts that systems are made of: extractors, preprocessors, learners, classifiers."""

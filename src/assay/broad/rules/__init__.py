@@ -1,0 +1,1 @@
+"""The plan's requirements of a system, tried on a bench."""

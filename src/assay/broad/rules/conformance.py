@@ -1,0 +1,49 @@
+"""Whether a system keeps to the rules: tried on a few instances, one sentence for each requirement.
+
+The plan, §3.2 (validation); as scikit-learn checks its estimators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from assay.broad.data.dataset import Inputs, Modality
+from assay.broad.rules.bench import Bench, Check
+from assay.broad.rules.rules import RULES
+from assay.broad.systems.team import Parts
+from assay.core.errors import AssayError
+from assay.stimuli.clips import Clip
+
+LEAST = 24  # instances
+
+
+def check_system(
+    parts: Parts, inputs: Inputs, documents: Mapping[str, str] | None = None, modality: Modality | None = None
+) -> list[Check]:
+    """Try a team's preprocessor, learner and classifier on a few instances.
+
+    The parts learn from two thirds of the instances; the rest stand for test instances. No label is needed: the
+    classifier learns made-up ones. Whatever a part does wrong, an exception too, becomes a sentence.
+
+    Args:
+        parts: What the team brings.
+        inputs: At least 24 instances; tens are enough.
+        documents: Where the team's artifacts are, by the names in `assay.broad.rules.DOCUMENTS`.
+        modality: ``"video"`` or ``"text"``, if the instances do not tell.
+    """
+    if len(inputs) < LEAST:
+        raise AssayError(f"inputs: {len(inputs)} instances are too few to check a system with, give at least {LEAST}")
+    if modality is None:
+        modality = "video" if isinstance(inputs.items[0], Clip) else "text"
+    bench = Bench(parts, inputs, documents or {}, modality)
+    return [bench.check(requirement, test) for requirement, test in RULES]
+
+
+def format_checks(checks: Sequence[Check]) -> str:
+    """A line for each check.
+
+    >>> print(format_checks([Check("J1", "pass", "3 layers"), Check("J4", "non-conforming", "no example")]))
+    J1  pass            3 layers
+    J4  non-conforming  no example
+    """
+    return "\n".join(f"{c.requirement:3} {c.status:15} {c.sentence}" for c in checks)

@@ -1,0 +1,55 @@
+"""By how much each layer of a learner changes while it learns (requirement J5 of the plan)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from assay.broad.data.dataset import Array
+from assay.broad.data.features import rows
+from assay.broad.rules.bench import Bench
+from assay.broad.systems.adapter import stack_of
+
+
+def weight_changes(bench: Bench) -> list[float] | None:
+    """Of each layer, ‖w − w₀‖/‖w₀‖ of all its weights; None where the learner does not show them by layer."""
+    learner, layers = bench.learner, len(bench.learner.layers)
+    after, before = _weights(learner, layers), _weights_before(bench, learner, layers)
+    if after is None or before is None:
+        return None
+    return [_change(a, b) for a, b in zip(before, after, strict=True)]
+
+
+def _weights(learner: Any, layers: int) -> list[list[Array]] | None:
+    """What each layer has learned."""
+    stack = stack_of(learner)
+    if stack is not None:
+        return [[v.detach().cpu().double().numpy() for v in part.state_dict().values()] for part in stack.stack]
+    found = [
+        value
+        for name, value in sorted(getattr(learner, "__dict__", {}).items())
+        if name.endswith("_") and isinstance(value, (list, tuple)) and len(value) == layers
+    ]
+    return [[np.asarray(value[i]) for value in found] for i in range(layers)] if found else None
+
+
+def _weights_before(bench: Bench, learner: Any, layers: int) -> list[list[Array]] | None:
+    stack = stack_of(learner)
+    if stack is not None:
+        keys = [[f"{i}.{name}" for name in part.state_dict()] for i, part in enumerate(stack.stack)]
+        return [[stack.start[key].detach().cpu().double().numpy() for key in part] for part in keys]
+    fresh = bench.parts.learner.build()
+    if not hasattr(fresh, "untrained"):
+        return None
+    fresh.untrained(rows(bench.features, bench.training))
+    return _weights(fresh, layers)
+
+
+def _change(before: list[Array], after: list[Array]) -> float:
+    """‖w − w₀‖/‖w₀‖ of all weights of a layer; 1 where their number has changed."""
+    if [a.shape for a in before] != [a.shape for a in after]:
+        return 1.0
+    moved = np.sqrt(sum(float(((a - b) ** 2).sum()) for a, b in zip(after, before, strict=True)))
+    size = np.sqrt(sum(float((b**2).sum()) for b in before))
+    return float(moved / size) if size > 0 else float(moved)

@@ -1,0 +1,1 @@
+"""Runs of a broad evaluation: each task under each condition."""

@@ -1,0 +1,1 @@
+"""Systems under evaluation: teams and the modules they are made of."""

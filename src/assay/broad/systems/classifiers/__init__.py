@@ -1,0 +1,1 @@
+"""Classifiers and predictors of ratings."""

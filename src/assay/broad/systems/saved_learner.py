@@ -1,0 +1,114 @@
+"""Learners on disk: written and read again without running anything that a file may carry."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from torch import nn
+
+from assay.core.errors import AssayError, first_line
+from assay.core.folder import Folder
+
+# What learners are made of: modules of ours whose classes do nothing when they are made, …
+_OURS = ("assay.networks", "assay.training", "assay.broad.systems")
+# … the functions by which arrays and tensors are put together again, …
+_FUNCTIONS = {
+    ("numpy._core.multiarray", "_reconstruct"),
+    ("numpy._core.multiarray", "scalar"),
+    ("numpy.core.multiarray", "_reconstruct"),
+    ("numpy.core.multiarray", "scalar"),
+    ("numpy._core.numeric", "_frombuffer"),
+    ("torch._utils", "_rebuild_tensor_v2"),
+    ("torch._utils", "_rebuild_parameter"),
+    ("copyreg", "_reconstructor"),
+}
+# … and plain containers.
+_PLAIN = {
+    "builtins": {"set", "frozenset", "dict", "list", "tuple", "object", "slice", "complex", "bytearray", "range"},
+    "collections": {"OrderedDict", "defaultdict", "deque", "Counter"},
+    "pathlib": {"Path", "PosixPath", "WindowsPath", "PurePosixPath", "PureWindowsPath"},
+}
+_LIBRARIES = ("assay", "numpy", "torch", "scipy", "sklearn")
+
+
+def save_learner(learner: Any, path: str | Path) -> None:
+    """Write a learner; whoever reads it needs the same code."""
+    try:
+        data = pickle.dumps(learner)
+    except Exception as error:
+        raise AssayError(
+            f"{type(learner).__name__} cannot be written to a file ({first_line(error)}): keep only data in it"
+        ) from error
+    target = Path(path)
+    Folder(str(target.parent)).write(target.name, data)
+
+
+def load_learner(path: str | Path, like: Any) -> Any:
+    """A learner written by `save_learner`.
+
+    Nothing is made of the file but data, networks, estimators and classes from where the learner's own class is, so
+    that a hostile file is refused. What a class names in ``never_from_file`` (commands) is taken from ``like``.
+
+    Args:
+        path: The file.
+        like: A fresh learner of the kind expected, or its class.
+    """
+    kind: type = like if isinstance(like, type) else type(like)
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise AssayError(f"trained_from={path} cannot be read ({error.strerror})") from error
+    try:
+        learner = _Careful(io.BytesIO(data), kind).load()
+    except AssayError as error:
+        raise AssayError(f"trained_from={path} is refused: {error}") from error
+    except Exception as error:
+        raise AssayError(f"trained_from={path} is damaged ({first_line(error)})") from error
+    if not isinstance(learner, kind):
+        raise AssayError(f"trained_from={path} is a {type(learner).__name__}, not a {kind.__name__}")
+    for name in getattr(kind, "never_from_file", ()):
+        if not hasattr(like, name) or isinstance(like, type):
+            raise AssayError(f"trained_from={path} has no {name} of its own: load it with like=a fresh learner")
+        setattr(learner, name, getattr(like, name))
+    return learner
+
+
+class _Careful(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, kind: type) -> None:
+        super().__init__(file)
+        self.kind = kind
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == ("torch.storage", "_load_from_bytes"):
+            return lambda held: torch.load(io.BytesIO(held), weights_only=True)
+        if (module, name) in _FUNCTIONS or name in _PLAIN.get(module, ()):
+            return super().find_class(module, name)
+        if _package(module) in {*_LIBRARIES, _package(self.kind.__module__)}:
+            found = super().find_class(module, name)
+            if isinstance(found, torch.dtype) or (isinstance(found, type) and self.harmless(found)):
+                return found
+        raise AssayError(f"the file wants to use {module}.{name}, and a learner is not made of that")
+
+    def harmless(self, found: type) -> bool:
+        """Whether making one does nothing else; by the class itself, whatever name led to it."""
+        if found is self.kind:
+            return True
+        package = _package(found.__module__)
+        if package not in _LIBRARIES:
+            return package == _package(self.kind.__module__)
+        if package == "assay":
+            return any(found.__module__ == m or found.__module__.startswith(f"{m}.") for m in _OURS)
+        arrays = (np.dtype, np.generic, sparse.spmatrix, sparse.sparray, torch.Size, nn.Parameter)
+        layer = issubclass(found, nn.Module) and found.__module__.startswith("torch.nn.modules.")
+        return layer or found in (np.ndarray, torch.device) or issubclass(found, (*arrays, BaseEstimator))
+
+
+def _package(module: str) -> str:
+    return module.split(".")[0]

@@ -1,0 +1,243 @@
+"""Who is compared: modules by registered name and parameters, teams made of them, and the evaluators' own."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import importlib.util
+import inspect
+import json
+import sysconfig
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from assay.broad.data.dataset import Modality
+from assay.core.errors import AssayError, nearest
+from assay.subject.source import import_named
+
+FORBIDDEN = ("architecture", "algorithm", "backbone", "model", "network", "network_type", "class", "type", "kind")
+REGISTRY: dict[str, str] = {
+    "bag_of_features": "assay.broad.systems.features.bag_of_features:BagOfFeatures",
+    "bag_of_words": "assay.broad.systems.features.words:BagOfWords",
+    "grey_clips": "assay.broad.systems.features.clips:GreyClips",
+    "contrast_clips": "assay.broad.systems.features.clips:ContrastClips",
+    "isa": "assay.broad.systems.learners.clip_learner:isa_clips",
+    "cdbn": "assay.broad.systems.learners.clip_learner:cdbn_clips",
+    "sparse_autoencoder": "assay.broad.systems.learners.text_learner:sparse_autoencoder_text",
+    "denoising_autoencoder": "assay.broad.systems.learners.text_learner:denoising_text",
+    "random_projections": "assay.broad.systems.learners.guinea_pig:RandomProjections",
+    "kernel_svm": "assay.broad.systems.classifiers.svm:KernelSVM",
+    "linear_svm": "assay.broad.systems.classifiers.linear:LinearSVM",
+    "windowed_svm": "assay.broad.systems.classifiers.windows:windowed_svm",
+    "linear_svr": "assay.broad.systems.classifiers.linear:LinearSVR",
+    "logistic": "assay.broad.systems.classifiers.linear:Logistic",
+    "topics": "assay.broad.systems.classifiers.topics:TopicPredictor",
+    "subprocess": "assay.broad.systems.subprocess_learner:SubprocessLearner",
+}
+
+
+def require_tuning(parameters: Iterable[str], whose: str) -> None:
+    """Parameters tune an algorithm; they do not choose another one (J3)."""
+    for name in parameters:
+        if name.lower() in FORBIDDEN:
+            raise AssayError(
+                f"{whose}: the parameter {name!r} would choose an architecture; parameters may only tune one"
+            )
+
+
+def arguments(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters as they were before a file made lists of their tuples.
+
+    >>> arguments({"units": [8, 8], "seed": 0})
+    {'units': (8, 8), 'seed': 0}
+    """
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()}
+
+
+@dataclass(frozen=True)
+class Module:
+    """A part of a system: where its code is, and its parameters.
+
+    Args:
+        name: A registered name (`REGISTRY`), or ``package.module:Name``.
+        parameters: What its constructor is called with.
+        frozen: The source hash it was registered with; a module whose source differs is refused.
+    """
+
+    name: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    frozen: str | None = None
+
+    def __post_init__(self) -> None:
+        require_tuning(self.parameters, self.name)
+
+    def factory(self) -> Callable[..., Any]:
+        """The class or function that makes it."""
+        where = self.name if ":" in self.name else REGISTRY.get(self.name)
+        if where is None:
+            raise AssayError(f"no module is called {self.name!r}{nearest(self.name, REGISTRY)}")
+        made: Callable[..., Any] = import_named(where, f"module {self.name!r}")
+        return made
+
+    def build(self) -> Any:
+        """A fresh one: nothing fitted is ever used again for another fold, run or task."""
+        self.verify()
+        factory = self.factory()
+        known = inspect.signature(factory).parameters
+        for key in self.parameters:
+            if key not in known and not any(p.kind is p.VAR_KEYWORD for p in known.values()):
+                raise AssayError(f"{self.name}: unknown parameter {key!r}{nearest(key, known)}")
+        for key, p in known.items():
+            needed = p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+            if needed and key not in self.parameters:
+                raise AssayError(f"{self.name}: the parameter {key!r} has no default: give it")
+        return factory(**arguments(self.parameters))
+
+    @property
+    def source_hash(self) -> str:
+        """SHA-256 of the files its code is in: its module, and all it imports from its own package or folder."""
+        factory = self.factory()
+        files = list(own_sources(factory.__module__))
+        if not files:
+            raise AssayError(f"the source of {self.name} cannot be found, so it cannot be frozen")
+        extra = getattr(factory, "frozen_files", None)
+        if extra is not None:
+            files += extra(**self.parameters)
+        digest = hashlib.sha256()
+        for path in files:
+            data = path.read_bytes()
+            digest.update(f"{len(data)}:".encode() + data)
+        return digest.hexdigest()
+
+    def verify(self) -> None:
+        """That the source is the one registered."""
+        if self.frozen is not None and self.source_hash != self.frozen:
+            raise AssayError(
+                f"{self.name} is frozen as {self.frozen[:12]}…, but its source is {self.source_hash[:12]}…: only "
+                "parameters may change; register it anew"
+            )
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """For manifests."""
+        return {"module": self.name, "parameters": dict(self.parameters), "source": self.source_hash}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a team brings for one modality."""
+
+    preprocessor: Module
+    learner: Module
+    classifier: Module
+    # A deep learner trained elsewhere (a pickle of it), and the declaration that it was learned by the protocol.
+    trained_from: Path | None = None
+    declaration: str = ""
+
+    def __post_init__(self) -> None:
+        if self.trained_from is not None and not self.declaration.strip():
+            raise AssayError(
+                f"trained_from={self.trained_from} needs a declaration that it was learned by the protocol, and by whom"
+            )
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """For manifests."""
+        return {
+            "preprocessor": self.preprocessor.described,
+            "learner": self.learner.described,
+            "classifier": self.classifier.described,
+            "trained_from": str(self.trained_from) if self.trained_from else None,
+            "declaration": self.declaration,
+        }
+
+
+@dataclass(frozen=True)
+class Team:
+    """A development team: exactly one system for each modality it takes part in.
+
+    Args:
+        letter: Of its runs, as ``s`` in ``6s``.
+        name: What reports call it.
+        parts: By modality.
+        documents: Where its artifacts are (architecture, pseudocode, example), for the checklist.
+    """
+
+    letter: str
+    name: str
+    parts: Mapping[Modality, Parts]
+    documents: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not (len(self.letter) == 1 and self.letter.isalpha() and self.letter.islower()):
+            raise AssayError(f"team {self.name!r}: letter={self.letter!r} is one lower-case letter")
+
+
+@dataclass(frozen=True)
+class Evaluators:
+    """What the evaluators bring for one modality: feature extractor and state-of-the-art classifier."""
+
+    extractor: Module
+    classifier: Module
+
+
+def system_hash(described: Mapping[str, Any]) -> str:
+    """Of a system as `Parts.described` describes it, or as a manifest does: other code or parameters, another hash."""
+    return hashlib.sha256(json.dumps(described, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def require_one_each(teams: tuple[Team, ...]) -> None:
+    """Every team once: exactly one system a team and task."""
+    for what in ("letter", "name"):
+        seen: set[str] = set()
+        for team in teams:
+            value = getattr(team, what)
+            if value in seen:
+                raise AssayError(f"a second system of team {value!r}: exactly one for each team and task")
+            seen.add(value)
+
+
+@functools.cache
+def own_sources(module: str) -> tuple[Path, ...]:
+    """The file of a module and of all modules it imports, directly or not, from the same package or folder."""
+    top = _file(module.split(".")[0])
+    if top is None:
+        return ()
+    # A single module among installed packages has all of them for neighbours.
+    installed = top.name != "__init__.py" and str(top.parent) in sysconfig.get_paths().values()
+    root = top if installed else top.parent
+    found: dict[str, Path] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        file = _file(name)
+        if name not in found and file is not None and file.is_relative_to(root):
+            found[name] = file
+            waiting += _imported(file, name)
+    return tuple(found[name] for name in sorted(found))
+
+
+def _imported(file: Path, module: str) -> list[str]:
+    """Names that may be modules, in the import statements of a file."""
+    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+    names = []
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            up = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            start = ".".join([*up, *([node.module] if node.module else [])])
+            names += [start, *(f"{start}.{alias.name}" for alias in node.names)]
+    return names
+
+
+def _file(module: str) -> Path | None:
+    """Where the source of a module is; None if it is no module, or not written in Python."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError, AttributeError):
+        return None
+    return Path(spec.origin) if spec is not None and spec.origin is not None and spec.origin.endswith(".py") else None

@@ -1,0 +1,159 @@
+"""The command line of the Broad Evaluation: ``assay broad check | run | analyze | report | compare``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from assay.cli.terminal import CELLS_FAILED, DIFFERENT, AsJson, err, out, print_json, print_table, progress
+
+broad = typer.Typer(help="Compare whole learning systems under six conditions.", no_args_is_help=True)
+
+PlanFile = Annotated[Path, typer.Argument(help="The plan, a YAML file.")]
+Where = Annotated[str, typer.Argument(help="The plan, or the folder of an evaluation.")]
+
+
+@broad.command()
+def check(
+    plan: PlanFile,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the runs.")] = False,
+    run: Annotated[
+        str | None, typer.Option(help="Folder to keep the checks in, for its report; the plan's own if it is there.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check a plan and its systems on a few instances, and list what would run; exit code 3 if a check fails."""
+    from assay.broad.data.partition import commitment
+    from assay.broad.plan import load_broad_plan
+    from assay.broad.protocol import dry_run as runs
+    from assay.broad.rules.conformance import check_system
+    from assay.broad.run.results import CHECKS, Results
+    from assay.broad.systems.team import system_hash
+
+    loaded = load_broad_plan(plan)
+    tasks = loaded.tasks()
+    listed = runs(tasks, loaded.teams, loaded.evaluators, loaded.protocol)
+    checks = []
+    if not dry_run:
+        for team in loaded.teams:
+            for modality, parts in team.parts.items():
+                if getattr(loaded, modality) is None:
+                    continue
+                system = system_hash(parts.described)[:12]
+                for one in check_system(parts, loaded.sample(modality), documents=team.documents, modality=modality):
+                    found = (team.name, modality, one.requirement, one.status, one.sentence, system)
+                    checks.append(dict(zip(CHECKS, found, strict=True)))
+        if run is not None or Results(loaded.folder).folder.exists():
+            Results(run or loaded.folder).write_checks(checks)
+    partitions = [{"task": task.name, "partition": task.partition.hash} for task in tasks]
+    if as_json:
+        print_json(
+            {"runs": listed, "checks": checks, "partitions": partitions, "commitment": commitment(loaded.secret)}
+        )
+    else:
+        print_table(f"{plan}: {len(listed)} runs", listed)
+        if checks:
+            print_table("conformance", checks)
+        print_table("partitions", partitions)
+        out.print(f"commitment to the seed: {commitment(loaded.secret)}")
+    if any(one["status"] == "fail" for one in checks):
+        raise typer.Exit(CELLS_FAILED)
+
+
+@broad.command()
+def run(
+    plan: PlanFile,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only this run, anew, as video/6s; may be given again and again.")
+    ] = None,
+    processes: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 1,
+    ray: Annotated[bool, typer.Option("--ray", help="Put each run on a Ray cluster, found or started here.")] = False,
+    ray_address: Annotated[str | None, typer.Option(help="Address of a Ray cluster.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run what is missing, analyse, and write report.html and slides.pptx; exit code 3 if a run did not end well."""
+    from assay.broad.plan import load_broad_plan
+
+    loaded = load_broad_plan(plan)
+    with progress():
+        loaded.execute(processes, tuple(only or ()), ray_address or ray)
+    _finish(loaded.folder, as_json)
+
+
+@broad.command()
+def analyze(where: Where, as_json: AsJson = False) -> None:
+    """Analyse an evaluation again, without training anything; the same results give the same bytes."""
+    from assay.broad.protocol import analyze as again
+
+    folder = _folder(where)
+    with progress():
+        again(folder)
+    _finish(folder, as_json)
+
+
+@broad.command()
+def report(where: Where, as_json: AsJson = False) -> None:
+    """Write report.html and slides.pptx of an evaluation that is analysed."""
+    _finish(_folder(where), as_json)
+
+
+@broad.command()
+def compare(
+    a: Annotated[str, typer.Argument(help="Folder of an evaluation.")],
+    b: Annotated[str, typer.Argument(help="Folder of the same evaluation at another site.")],
+    tolerance: Annotated[float, typer.Option(help="Predictions that differ by up to this are close.")] = 1e-4,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the results of two sites run by run; exit code 1 if a conclusion differs."""
+    from assay.broad.protocol import compare_folders
+
+    table = compare_folders(a, b, tolerance)
+    rows = [{str(k): v for k, v in row.items()} for row in table.to_dict("records")]
+    print_json(rows) if as_json else print_table("sites", rows)
+    if (table["agreement"] == "different conclusion").any():
+        raise typer.Exit(DIFFERENT)
+
+
+def _folder(where: str) -> str:
+    """A plan's folder, or the folder itself."""
+    if where.endswith((".yaml", ".yml")):
+        from assay.broad.plan import load_broad_plan
+
+        return load_broad_plan(where).folder
+    return where
+
+
+def _finish(folder: str, as_json: bool) -> None:
+    """Say how it went; the report's path comes last."""
+    from assay.broad.analysis.analysis import Analysis
+    from assay.broad.run.results import DONE
+    from assay.core.folder import Folder
+    from assay.report.broad.report import write_broad_report
+    from assay.report.slides.broad import write_slides
+
+    tables = Analysis.read(Folder(folder)).tables
+    status, claims = tables["status"], tables["claims"]
+    bad = status[~status["status"].isin((*DONE, "not applicable"))]
+    slides, page = write_slides(folder), write_broad_report(folder)
+    if as_json:
+        print_json(
+            {
+                "folder": folder,
+                "report": page,
+                "slides": slides,
+                "claims": claims.to_dict("records"),
+                "not done": bad.to_dict("records"),
+            }
+        )
+    else:
+        for row in bad.itertuples():
+            err.print(f"{row.task}/{row.run}: {row.status}: {row.reason}", markup=False)
+        for row in claims.itertuples():
+            out.print(f"{row.sentence}", markup=False)
+        out.print(f"{len(status) - len(bad)} runs done, {len(bad)} not")
+        out.print(slides, markup=False)
+        out.print(page, markup=False)
+    if len(bad):
+        raise typer.Exit(CELLS_FAILED)

@@ -1,0 +1,81 @@
+"""The command line of corpora: ``assay corpus train | study``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from assay.cli.terminal import CELLS_FAILED, AsJson, err, out, print_json, print_table, progress
+
+corpus = typer.Typer(help="Train many networks; see which measures tell their gap.", no_args_is_help=True)
+
+PlanFile = Annotated[Path, typer.Argument(help="The plan, a YAML file.")]
+
+
+@corpus.command()
+def train(plan: PlanFile, as_json: AsJson = False) -> None:
+    """Train the networks of a plan that are not trained yet."""
+    from assay.studies.corpus.plan import load_corpus_plan
+    from assay.studies.corpus.trained import train_corpus
+
+    loaded = load_corpus_plan(plan)
+    with progress():
+        done = train_corpus(loaded)
+    rows = _rows(done.table)
+    brief = ["network", *done.hyperparameters, "train_accuracy", "test_accuracy", "gap", "epochs"]
+    if as_json:
+        print_json({"corpus": done.folder.path(), "networks": rows, "left_out": _rows(done.left_out)})
+        return
+    print_table(f"{len(done)} networks", _rows(done.table[brief].round(4)))
+    if len(done.left_out):
+        print_table(
+            f"{len(done.left_out)} left out: the training criterion was not reached",
+            _rows(done.left_out[[*brief, "status"]]),
+        )
+    out.print(done.folder.path(), markup=False)
+
+
+@corpus.command()
+def study(
+    plan: PlanFile,
+    folder: Annotated[
+        str | None, typer.Option("--run", help="Where the run goes, instead of where the plan says.")
+    ] = None,
+    ray: Annotated[bool, typer.Option("--ray", help="Put each cell on a Ray cluster, found or started here.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Ask a plan's measures of every network of its corpus, and rank them by what they tell of the gap."""
+    from assay.report import write_report
+    from assay.studies.prediction import study as run_study
+    from assay.studies.study_plan import load_study_plan
+
+    loaded = load_study_plan(plan)
+    with progress():
+        done, found = run_study(
+            loaded.corpus, loaded.measures, folder or loaded.run, loaded.scoring, ray=ray, plan=loaded.text
+        )
+    path = write_report(done)
+    failures = [{"network": f.subject, "measure": f.measure, "error": f.error} for f in done.failures]
+    if as_json:
+        print_json({"run": done.path, "report": path, "ranking": _rows(found.ranking), "failures": failures})
+    else:
+        shown = ("measure", "cmi", "cmi_low", "cmi_high", "tau", "status")
+        print_table(
+            f"{loaded.corpus.name}: {len(loaded.corpus)} networks",
+            _rows(found.ranking[[c for c in shown if c in found.ranking]].round(3)),
+        )
+        for reason in found.ranking.get("cmi_status", [])[:1]:
+            err.print(f"no conditional mutual information: {reason}", markup=False)
+        if found.about["incomplete"]:
+            err.print(found.about["incomplete"], markup=False)
+        for failure in failures:
+            err.print(f"{failure['network']} × {failure['measure']}: {failure['error']}", markup=False)
+        out.print(path, markup=False)
+    if failures:
+        raise typer.Exit(CELLS_FAILED)
+
+
+def _rows(table: Any) -> list[dict[str, Any]]:
+    return [{str(k): None if v != v else v for k, v in row.items()} for row in table.to_dict("records")]

@@ -1,0 +1,84 @@
+"""The terminal: output, tables, progress bars with the time left, exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from assay.core.progress import listening
+
+out = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+BAD_INPUT, CELLS_FAILED, DIFFERENT, INTERRUPTED = 2, 3, 1, 130
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+def print_json(value: Any) -> None:
+    """For programs."""
+    typer.echo(json.dumps(value, indent=1, default=str))
+
+
+def print_table(title: str, rows: list[dict[str, Any]]) -> None:
+    """For people."""
+    table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for column in rows[0] if rows else ():
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row.values()))
+    out.print(table)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.6g}" if isinstance(value, float) else escape(str(value))
+
+
+@contextmanager
+def progress() -> Iterator[None]:
+    """Bars with the time left on a terminal; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        with _interruptible():
+            yield
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=True) as bars:
+        tasks: dict[str, Any] = {}
+
+        def listen(what: str, done: int, total: int | None) -> None:
+            if what not in tasks:
+                for other, task in list(tasks.items()):
+                    if other not in ("cells", "runs"):
+                        bars.remove_task(task)
+                        del tasks[other]
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done, total=total)
+
+        with listening(listen), _interruptible():
+            yield
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        err.print("assay: interrupted; what is done is kept, run it again to go on", markup=False)
+        raise typer.Exit(INTERRUPTED) from None

@@ -1,0 +1,1 @@
+"""What every room stands on: errors, folders, fingerprints, determinism, progress; knows nothing of the rest."""

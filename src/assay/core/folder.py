@@ -1,0 +1,114 @@
+"""Files of a run: any fsspec location, every write atomic."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import uuid
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import Any
+
+import fsspec
+from fsspec.implementations.local import LocalFileSystem
+
+from assay.core.errors import AssayError
+
+_TEMPORARY = ".tmp-"
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder on any file system fsspec knows: a local path, ``s3://…``, ``memory://…``."""
+
+    url: str
+
+    @cached_property
+    def _place(self) -> tuple[Any, str]:
+        try:
+            fs, root = fsspec.core.url_to_fs(self.url)
+        except (ValueError, ImportError) as error:
+            raise AssayError(f"run={self.url!r} is not a place assay can write to ({error})") from error
+        return fs, str(root)
+
+    @property
+    def local(self) -> bool:
+        """Whether this is a folder of this machine's file system."""
+        return isinstance(self._place[0], LocalFileSystem)
+
+    def path(self, name: str = "") -> str:
+        """Full path of a file in it, as the file system names it."""
+        return str(PurePosixPath(self._place[1]) / name)
+
+    def exists(self, name: str = "") -> bool:
+        """Whether a file is there, whole."""
+        return bool(self._place[0].exists(self.path(name)))
+
+    def read(self, name: str) -> bytes:
+        """All bytes of a file."""
+        data: bytes = self._place[0].cat_file(self.path(name))
+        return data
+
+    def names(self, folder: str, suffix: str) -> list[str]:
+        """Names of the files in a sub-folder that end in ``suffix``, sorted."""
+        fs = self._place[0]
+        if not fs.exists(self.path(folder)):
+            return []
+        found = (PurePosixPath(p).name for p in fs.ls(self.path(folder), detail=False, refresh=True))
+        return sorted(f"{folder}/{n}" for n in found if n.endswith(suffix) and not n.startswith(_TEMPORARY))
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file so that it is either all there or not there at all, whatever happens meanwhile.
+
+        Written under a temporary name (on a local disk: flushed to it) and renamed.
+        """
+        fs, target = self._place[0], PurePosixPath(self.path(name))
+        temporary = str(target.parent / f"{_TEMPORARY}{socket.gethostname()}@{os.getpid()}@{uuid.uuid4().hex}")
+        try:
+            fs.makedirs(str(target.parent), exist_ok=True)
+            try:
+                if self.local:
+                    with open(temporary, "wb") as file:  # noqa: PTH123
+                        file.write(data)
+                        file.flush()
+                        os.fsync(file.fileno())
+                    os.replace(temporary, str(target))  # noqa: PTH105
+                else:
+                    fs.pipe_file(temporary, data)
+                    fs.mv(temporary, str(target))
+            except BaseException:
+                if fs.exists(temporary):
+                    fs.rm_file(temporary)
+                raise
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+            remedy = "make room and run it again: what is done is kept" if full else "choose another folder"
+            raise AssayError(f"cannot write {target} ({error.strerror or error}): {remedy}") from error
+
+    def remove(self, name: str) -> None:
+        """Remove a file if it is there."""
+        if self.exists(name):
+            self._place[0].rm_file(self.path(name))
+
+    def sweep(self, folder: str) -> None:
+        """Remove temporary files that processes of this machine left behind when they were killed."""
+        fs = self._place[0]
+        if not fs.exists(self.path(folder)):
+            return
+        prefix = f"{_TEMPORARY}{socket.gethostname()}@"
+        for path in fs.ls(self.path(folder), detail=False, refresh=True):
+            name = PurePosixPath(path).name
+            if name.startswith(prefix) and not _alive(int(name.removeprefix(prefix).split("@")[0])):
+                fs.rm_file(path)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,1 @@
+"""How complex a learned function is: norms, margins, sharpness, clusters, augmentation."""

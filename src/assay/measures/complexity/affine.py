@@ -1,0 +1,110 @@
+"""The affine layers of a network, batch norm folded in, and the weights of the network so folded."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from assay.core.errors import AssayError, first_line
+from assay.measures.complexity.path_norm import AffineLayer, Squaring
+from assay.subject.subject import Subject
+
+
+@dataclass(frozen=True)
+class Affine:
+    """What `affine_layers` found.
+
+    ``weights`` are the network's own tensors: its parameters, or the weights and biases of its layers where it has no
+    parameters (one imported from a file of buffers). ``squared`` is the sum of the outputs of the network with squared
+    weights, shown ones. ``unsupported`` names the first operation after which that is no sum over paths, ``unreached``
+    the parameters of two or more axes that are in no layer.
+    """
+
+    layers: list[AffineLayer]
+    weights: dict[str, Tensor]
+    squared: float
+    unsupported: str
+    unreached: list[str]
+
+
+def affine_layers(subject: Subject, shape: tuple[int, ...] | None = None) -> Affine:
+    """Run a float64 copy of the network with squared weights, once, on ones; keep every affine layer it calls.
+
+    Batch norm at evaluation is x ↦ s·x + t with s = γ/√(v + ε) and t = β − s·m, of running mean m and variance v.
+    Straight after a linear or convolutional layer it is folded into it: W ← s·W, b ← s·b + t. After anything else it
+    is a layer of its own, with the diagonal of weights s.
+
+    Args:
+        subject: The network.
+        shape: Of one input, without the batch axis; by default that of the subject's example.
+    """
+    module = copy.deepcopy(subject.module).to("cpu", torch.float64).eval()
+    ones = torch.ones_like(_example(subject, shape), dtype=torch.float64)
+    trace = Squaring(module, ones)
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]), trace:
+            output = module(ones)
+    except (RuntimeError, ValueError) as error:  # torch's own complaint about shapes
+        seen = tuple(ones.shape[1:])
+        raise AssayError(f"{subject.name!r} cannot see inputs of shape {seen}: {first_line(error)}") from error
+    if not isinstance(output, Tensor):
+        raise AssayError(f"{subject.name!r} returns {type(output).__name__}: give a network that returns a tensor")
+    layers = [call.layer for call in trace.calls]
+    own = {name: t.detach() for name, t in subject.module.named_parameters()}
+    if not own:
+        names = {layer.sources.get(key) for layer in layers for key in ("weight", "bias")}
+        own = {name: t for name, t in subject.module.named_buffers() if name in names}
+    unreached = [name for name, t in own.items() if t.dim() > 1 and name not in trace.used]
+    return Affine(layers, own, output.sum().item(), trace.unsupported, unreached)
+
+
+def _example(subject: Subject, shape: tuple[int, ...] | None) -> Tensor:
+    """One input, as the network itself takes it."""
+    given: Any = subject.example if shape is None else shape
+    if given is None:
+        raise AssayError(f"no input of {subject.name!r} is known: give shape=(…), of one input without the batch axis")
+    try:
+        batch = torch.zeros(1, *given) if isinstance(given, tuple | list) else torch.as_tensor(given)[:1]
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise AssayError(f"the example of {subject.name!r} is not an array: give shape=(…)") from error
+    return batch if subject.preprocess is None else torch.as_tensor(subject.preprocess(batch))
+
+
+@dataclass(frozen=True)
+class FoldedWeights:
+    """Tensors that make a network the same function without its batch norms, by the names they replace.
+
+    ``weights`` names those of them that are weights or biases; the others hold the batch norms at the identity.
+    """
+
+    tensors: dict[str, Tensor]
+    weights: list[str]
+
+
+def folded_weights(subject: Subject, shape: tuple[int, ...], fold: bool = True) -> FoldedWeights:
+    """A network's weights, each batch norm folded into the layer before it; for `torch.func.functional_call`.
+
+    A folded layer's bias is where its batch norm has one, else where the layer has one. Where neither has, and where
+    a layer is called twice, nothing is folded; nor with ``fold`` off.
+    """
+    found = affine_layers(subject, shape)
+    tensors, weights = dict(found.weights), list(found.weights)
+    modules = dict(subject.module.named_modules())
+    layers = [layer for layer in found.layers if {"weight", "norm"} <= set(layer.sources)]
+    for layer in layers if fold else []:
+        weight, norm = layer.sources["weight"], layer.sources["norm"]
+        biases = [name for name in (f"{norm}.bias", layer.sources.get("bias", "")) if name in tensors]
+        calls = sum(weight == other.sources["weight"] or norm == other.sources["norm"] for other in layers)
+        batch_norm: Any = modules.get(norm)
+        if not biases or calls > 1 or layer.bias is None or weight not in tensors or not hasattr(batch_norm, "eps"):
+            continue
+        at_rest = {f"{norm}.running_mean": 0.0, f"{norm}.running_var": 1 - batch_norm.eps}
+        at_rest |= dict.fromkeys(biases, 0.0) | ({} if batch_norm.weight is None else {f"{norm}.weight": 1.0})
+        tensors |= {name: torch.full_like(layer.bias, value).to(tensors[weight]) for name, value in at_rest.items()}
+        tensors |= {weight: layer.weight.to(tensors[weight]), biases[0]: layer.bias.to(tensors[weight])}
+        weights = [name for name in weights if name not in at_rest or name == biases[0]]
+    return FoldedWeights(tensors, weights)

@@ -1,0 +1,177 @@
+"""Cluster separation: how well a layer keeps the classes apart.
+
+Davies & Bouldin 1979; as a measure of generalization Natekar & Sharma 2020, "Representation based complexity measures
+for predicting generalization in deep learning".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from assay.core.errors import AssayError
+from assay.measures.base import Measure
+from assay.measures.showing import batch_size, require_batch_size, show
+from assay.stimuli.labelled import Labelled
+from assay.subject.anatomy import layer_module, weighted_layers
+from assay.subject.classifier import NAN, Array, bootstrap_interval, row, tensor
+from assay.subject.subject import OUTPUT, Subject
+
+QUANTITY = "davies-bouldin index"
+
+
+def davies_bouldin_index(x: Tensor | Array, labels: Tensor | Array) -> float:
+    """How large clusters are beside the distance to the one most like them; low is well separated.
+
+    With centroids c_i, S_i the mean distance of a cluster's points to c_i, and M_ij = ‖c_i − c_j‖₂:
+    DB = (1/K) Σ_i max_{j≠i} (S_i + S_j)/M_ij.
+
+    A cluster of one point has S_i = 0. Where two centroids coincide the index is infinite, and NaN if both clusters
+    are points (scikit-learn counts such a pair as 0, the best there is).
+
+    Args:
+        x: N × dimensions.
+        labels: N clusters; at least two.
+
+    Example:
+        >>> x = np.array([[0.0, 0.0], [0.0, 2.0], [4.0, 0.0], [4.0, 2.0]])
+        >>> davies_bouldin_index(x, np.array([0, 0, 1, 1]))   # (1 + 1)/4
+        0.5
+
+    Davies & Bouldin 1979, with their p = 2 and q = 1.
+    """
+    points = tensor(x).double().flatten(1)
+    if len(points) != len(labels) or not len(points):
+        raise AssayError(f"there are {len(points)} points and {len(labels)} labels")
+    if not points.isfinite().all():
+        raise AssayError("the points have NaN or infinite values")
+    counts = torch.unique(tensor(labels), return_inverse=True, return_counts=True)
+    cluster, count = (t.to(points.device) for t in counts[1:])
+    if len(count) < 2:
+        raise AssayError(f"separation needs at least 2 clusters, there is {len(count)}")
+    centroid = points.new_zeros(len(count), points.shape[1]).index_add(0, cluster, points) / count[:, None]
+    scatter = points.new_zeros(len(count)).index_add(0, cluster, (points - centroid[cluster]).norm(dim=1)) / count
+    distance = torch.cdist(centroid, centroid, compute_mode="donot_use_mm_for_euclid_dist")  # exact differences
+    ratio = (scatter[:, None] + scatter) / distance
+    ratio.fill_diagonal_(0)
+    return float(ratio.amax(1).mean())
+
+
+@dataclass(frozen=True)
+class ClusterSeparation(Measure):
+    """The Davies–Bouldin index of the classes in what an early layer makes of the training set.
+
+    The mean over ``rounds`` of the index of ``images`` inputs drawn at random; maps are pooled by their maximum over
+    squares of side ``pool``. A round with one class only has no index and is left out; a class with one image has no
+    scatter, counts as the definition says, and is told of in the status.
+
+    Table: one row: ``value`` is the mean over rounds, ``low``, ``high`` its 95 % interval (bootstrap over rounds),
+    ``n`` the rounds. ``status``: ``ok``, ``undefined`` (no round has an index, or two classes coincide), or what is
+    wrong with how many rounds.
+
+    Args:
+        data: What the network was trained on.
+        layer: Which; by default the first convolution, or the first layer with weights where there is none.
+        rounds: How many draws.
+        images: How many inputs a draw has.
+        pool: Side of the squares; 1 for none.
+        bootstrap: Resamples for the interval; 0 for none.
+        seed: Of the draws and the bootstrap.
+        batch_size: Inputs per forward pass; by default 32 on a CPU and 256 on a GPU.
+
+    Example:
+        >>> data = Labelled(np.array([[0.0, 0.0], [0.0, 2.0], [4.0, 0.0], [4.0, 2.0]]), np.array([0, 0, 1, 1]))
+        >>> net = torch.nn.Sequential(torch.nn.Linear(2, 2))
+        >>> with torch.no_grad():
+        ...     _ = net[0].weight.copy_(torch.eye(2))
+        >>> round(ClusterSeparation(data)(Subject(net)).value.item(), 6)
+        0.5
+    """
+
+    data: Labelled
+    layer: str | int | float | None = None
+    rounds: int = 10
+    images: int = 120
+    pool: int = 4
+    bootstrap: int = 200
+    seed: int = 0
+    batch_size: int | None = None
+
+    name: ClassVar[str] = "clusters"
+    value: ClassVar[str] = "value"
+
+    def __post_init__(self) -> None:
+        require_batch_size(self.batch_size)
+        for setting, least in (("rounds", 1), ("images", 2), ("pool", 1), ("bootstrap", 0)):
+            if getattr(self, setting) < least:
+                raise AssayError(f"{setting}={getattr(self, setting)} must be at least {least}")
+        if self.data.labels.min() == self.data.labels.max():
+            raise AssayError(f"{self.data.source} has one class: separation needs at least 2")
+
+    def check(self, subject: Subject) -> None:
+        """The network sees an input and has the layer."""
+        show(subject, self.data.shown(slice(0, 1)), lambda layer, output: None, 0)
+        self._chosen(subject)
+
+    def __call__(self, subject: Subject) -> pd.DataFrame:
+        """Draw, show, cluster."""
+        self.check(subject)
+        layer = self._chosen(subject)
+        rng = np.random.default_rng(self.seed)
+        found, alone, single = [], 0, 0
+        for _ in range(self.rounds):
+            drawn = rng.permutation(len(self.data))[: self.images]
+            labels = self.data.labels[drawn]
+            counts = np.unique_counts(labels).counts
+            single += len(counts) < 2
+            if len(counts) < 2:
+                continue
+            alone += bool((counts == 1).any())
+            found.append(davies_bouldin_index(self._features(subject, layer, drawn), labels))
+        said = {f"{single} rounds with one class left out": single, f"{alone} rounds with a class of one image": alone}
+        status = ", ".join(words for words, count in said.items() if count) or "ok"
+        value = float(np.mean(found)) if found else NAN
+        if not np.isfinite(value):
+            return pd.DataFrame([row(QUANTITY, NAN, len(found), layer=layer, status="undefined")])
+        low, high = bootstrap_interval(np.array(found), np.mean, self.bootstrap, self.seed)
+        return pd.DataFrame([row(QUANTITY, value, len(found), layer=layer, low=low, high=high, status=status)])
+
+    def predictors(self, table: pd.DataFrame) -> dict[str, float]:
+        """The index."""
+        return {QUANTITY: float(table["value"].item())}
+
+    def _chosen(self, subject: Subject) -> str:
+        if self.layer is None:
+            weighted = weighted_layers(subject)
+            maps = [name for name in weighted if getattr(layer_module(subject, name), "kernel_size", None)]
+            if not maps and not weighted and not list(subject.module.parameters()):
+                raise AssayError(f"{subject.name!r} has no weights: give layer=…")
+            return (maps or weighted or [OUTPUT])[0]
+        return subject.choose_one(self.layer)
+
+    def _features(self, subject: Subject, layer: str, rows: Array) -> Tensor:
+        size = batch_size(subject, self.batch_size)
+        kept: list[Tensor] = []
+
+        def keep(name: str, output: Tensor) -> None:
+            if output.dim() < 2 or not output.isfinite().all():
+                raise AssayError(f"layer {name!r} of {subject.name!r} gives no finite tensor with a row per input")
+            kept.append(_pooled(output, self.pool).flatten(1).double().clone())
+
+        for start in range(0, len(rows), size):
+            show(subject, self.data.shown(rows[start : start + size], subject.device), keep, layer)
+        return torch.cat(kept)
+
+
+def _pooled(output: Tensor, side: int) -> Any:
+    """Maps by the maximum over squares, whole ones only; smaller maps by their maximum; what is no map as it is."""
+    if output.dim() != 4:
+        return output
+    height, width = output.shape[2:]
+    return F.max_pool2d(output, (min(side, height), min(side, width)))

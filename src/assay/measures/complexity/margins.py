@@ -1,0 +1,254 @@
+"""Margins: how far a network is from changing its mind, at its output, its input and its layers.
+
+Jiang, Krishnan, Mobahi, Bengio 2019, "Predicting the generalization gap in deep networks with margin distributions";
+Jiang et al. 2020, "Fantastic generalization measures and where to find them".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from math import log, sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from assay.core.errors import AssayError
+from assay.core.progress import report
+from assay.measures.base import Measure
+from assay.measures.showing import batch_size, require_batch_size
+from assay.stimuli.labelled import Labelled
+from assay.subject.classifier import (
+    NAN,
+    Array,
+    batches,
+    bootstrap_interval,
+    chosen,
+    require_classes,
+    require_sample,
+    row,
+    tensor,
+)
+from assay.subject.gradients import INPUT, differentiate
+from assay.subject.layers import Layers
+from assay.subject.subject import OUTPUT, Subject
+
+SIGNATURE = ("lower fence", "lower quartile", "median", "upper quartile", "upper fence")
+
+
+def output_margins(scores: Tensor | Array, labels: Tensor | Array) -> Tensor:
+    """How much larger the score of the true class is than the largest other one.
+
+    γ = f_y − max_{j≠y} f_j; negative where the network is wrong.
+
+    Args:
+        scores: N×K outputs.
+        labels: N classes, from 0 to K−1.
+
+    Example:
+        >>> output_margins(torch.tensor([[3.0, 1.0, 2.0], [0.0, 5.0, 1.0]]), torch.tensor([0, 2]))
+        tensor([ 1., -4.])
+
+    Jiang et al. 2020.
+    """
+    f, y = tensor(scores), tensor(labels)
+    if f.dim() != 2 or f.shape[1] < 2 or y.shape != f.shape[:1]:
+        raise AssayError(f"scores of shape {tuple(f.shape)} are not N×K with a label each, K at least 2")
+    if len(y) and not 0 <= int(y.min()) <= int(y.max()) < f.shape[1]:
+        raise AssayError(f"labels from {int(y.min())} to {int(y.max())} are not classes 0 … {f.shape[1] - 1}")
+    true = f.gather(1, y[:, None])
+    return (true - f.scatter(1, y[:, None], -torch.inf).amax(1, keepdim=True))[:, 0]
+
+
+def boundary_distances(margins: Tensor | Array, gradients: Tensor | Array) -> Tensor:
+    """First-order distance to the boundary between the true class and its largest rival.
+
+    d = (f_y − f_j)/‖∇(f_y − f_j)‖₂; exact for a linear network, NaN where the gradient is zero.
+
+    Args:
+        margins: N values of f_y − f_j.
+        gradients: N×…, of each margin with respect to its input or layer.
+
+    Example:
+        >>> boundary_distances(torch.tensor([10.0]), torch.tensor([[3.0, 4.0]]))
+        tensor([2.])
+
+    Elsayed et al. 2018; Jiang et al. 2019.
+    """
+    m, g = tensor(margins), tensor(gradients)
+    norms = g.flatten(1).norm(dim=1)
+    return torch.where(norms > 0, m / norms, torch.nan)
+
+
+def quartile_signature(values: Array) -> Array:
+    """A distribution in five numbers: lower fence, lower quartile, median, upper quartile, upper fence.
+
+    Fences are the extreme values within 1.5 interquartile ranges of the quartiles: min{x ≥ Q₁ − 1.5(Q₃ − Q₁)} and
+    max{x ≤ Q₃ + 1.5(Q₃ − Q₁)}.
+
+    Example:
+        >>> quartile_signature(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 100.0])).tolist()
+        [1.0, 2.25, 3.5, 4.75, 5.0]
+
+    Jiang et al. 2019; fences as of McGill, Tukey & Larsen 1978.
+    """
+    if not len(values) or not np.isfinite(values).all():
+        raise AssayError(f"a signature needs finite values, at least one; there are {len(values)}")
+    lower, median, upper = np.quantile(values, (0.25, 0.5, 0.75))
+    reach = 1.5 * (upper - lower)
+    inside = values[(values >= lower - reach) & (values <= upper + reach)]
+    return np.array([inside.min(), lower, median, upper, inside.max()])
+
+
+@dataclass(frozen=True)
+class Margins(Measure):
+    """The distribution of margins on a sample of the training set.
+
+    At the output γ = f_y − max_{j≠y} f_j. At the input and at layers the distance to the decision boundary, to first
+    order, in units of the spread of what the layer makes of the data: d/√ν with d = γ/‖∇_{x^ℓ} γ‖₂ and the total
+    variation ν = Σ_k ‖x^ℓ_k − x̄^ℓ‖²/N. Only inputs classified rightly have such a distance; ν is over all.
+
+    Table: of the output (``layer`` empty) ``accuracy`` (the share of positive margins), ``mean margin``, ``margin
+    p10`` and so on for ``percentiles``, and ``log inverse squared margin`` log 1/γ² for the 10th percentile γ, where
+    it is positive. Of ``input`` and each layer the ``total variation`` ν, and ``normalised margin mean``, ``normalised
+    margin median`` and so on for the numbers of `quartile_signature` and ``percentiles``. ``low``, ``high``: 95 %
+    interval (bootstrap over inputs, ν held); ``n`` inputs. ``status``: ``ok``, why there is no value, or how many
+    inputs it leaves out whose gradient is zero.
+
+    Args:
+        data: What the network was trained on.
+        layers: Which layers besides the input; none by default. Those of the paper: the input and three layers spread
+            over the depth.
+        percentiles: Of the distributions.
+        samples: How many inputs, drawn at random; None for all.
+        bootstrap: Resamples for the intervals; 0 for none.
+        seed: Of the sample and the bootstrap.
+        batch_size: Inputs per pass; by default 32 on a CPU and 256 on a GPU.
+
+    Example:
+        >>> data = Labelled(np.array([[3.0, 4.0], [-3.0, 4.0]]), np.array([0, 1]))
+        >>> net = torch.nn.Linear(2, 2, bias=False)
+        >>> with torch.no_grad():
+        ...     _ = net.weight.copy_(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]))
+        >>> table = Margins(data, bootstrap=0)(Subject(net)).set_index(["quantity", "layer"])
+        >>> table.value[[("mean margin", ""), ("normalised margin mean", "input")]].tolist()   # 3 away, ν = 3²
+        [6.0, 1.0]
+    """
+
+    data: Labelled
+    layers: Layers | None = None
+    percentiles: tuple[float, ...] = (1.0, 10.0, 50.0, 90.0)
+    samples: int | None = 5000
+    bootstrap: int = 200
+    seed: int = 0
+    batch_size: int | None = None
+
+    name: ClassVar[str] = "margins"
+    value: ClassVar[str] = "value"
+
+    def __post_init__(self) -> None:
+        require_batch_size(self.batch_size)
+        require_sample(self.samples, self.bootstrap)
+        if any(not 0 <= p <= 100 for p in self.percentiles):
+            raise AssayError(f"percentiles={self.percentiles} must be from 0 to 100")
+
+    def check(self, subject: Subject) -> None:
+        """The network tells as many classes as there are labels, and has the layers."""
+        require_classes(subject, self.data)
+        self._chosen(subject)
+
+    def __call__(self, subject: Subject) -> pd.DataFrame:
+        """Show the sample once, forth and back."""
+        self.check(subject)
+        data = self.data.sample(self.samples, self.seed)
+        layers = self._chosen(subject)
+        found: list[Array] = []
+        distances: dict[str, list[Array]] = {layer: [] for layer in layers}
+        spreads = {layer: _Spread() for layer in layers}
+        for x, labels in batches(data, batch_size(subject, self.batch_size), subject.device):
+            margin, values, gradients = differentiate(subject, x, layers, partial(output_margins, labels=labels))
+            found.append(margin.double().cpu().numpy())
+            for layer in layers:
+                distances[layer].append(boundary_distances(margin.double(), gradients[layer].double()).cpu().numpy())
+                spreads[layer].extend(values[layer])
+            report(f"{subject.name}: margins", sum(map(len, found)), len(data))
+        margins = np.concatenate(found)
+        rows = list(self._output_rows(margins))
+        for layer in layers:
+            rows += self._layer_rows(layer, np.concatenate(distances[layer])[margins > 0], spreads[layer])
+        return pd.DataFrame(rows)
+
+    def predictors(self, table: pd.DataFrame) -> dict[str, float]:
+        """The quantities of the output, and the normalised margins named with their layer."""
+        inside = table[table["quantity"].str.startswith("normalised")]
+        names = inside["quantity"] + " at " + inside["layer"]
+        return chosen(table, table["quantity"]) | dict(zip(names, inside["value"].astype(float), strict=True))
+
+    def _chosen(self, subject: Subject) -> list[str]:
+        names = [] if self.layers is None else subject.choose(self.layers)
+        if INPUT in names or OUTPUT in names:
+            raise AssayError(f"layers={self.layers!r}: {INPUT!r} and {OUTPUT!r} are measured anyway")
+        return [INPUT, *names]
+
+    def _output_rows(self, margins: Array) -> Iterator[dict[str, Any]]:
+        names = ["accuracy", "mean margin", *(f"margin p{p:g}" for p in self.percentiles)]
+
+        def statistic(m: Array) -> Array:
+            return np.array([(m > 0).mean(), m.mean(), *np.percentile(m, self.percentiles)])
+
+        yield from self._summary_rows("", margins, names, statistic)
+        tenth = float(np.percentile(margins, 10))
+        positive = tenth > 0
+        status = "ok" if positive else "the 10th percentile is not positive"
+        yield row("log inverse squared margin", -2 * log(tenth) if positive else NAN, len(margins), status=status)
+
+    def _layer_rows(self, layer: str, distances: Array, spread: _Spread) -> Iterator[dict[str, Any]]:
+        variation = spread.variation
+        yield row("total variation", variation, spread.n, layer=layer, status="ok" if variation > 0 else "constant")
+        others = [p for p in self.percentiles if p != 50]
+        names = [f"normalised margin {s}" for s in ("mean", *SIGNATURE, *(f"p{p:g}" for p in others))]
+
+        def statistic(m: Array) -> Array:
+            return np.array([m.mean(), *quartile_signature(m), *np.percentile(m, others)])
+
+        defined = distances[np.isfinite(distances)]
+        lost = len(distances) - len(defined)
+        if variation > 0 and len(defined):
+            status = f"without {lost} of zero gradient" if lost else "ok"
+            yield from self._summary_rows(layer, defined / sqrt(variation), names, statistic, status)
+        else:
+            yield from (row(name, NAN, 0, layer=layer, status="no input has one") for name in names)
+
+    def _summary_rows(
+        self, layer: str, values: Array, names: list[str], statistic: Callable[[Array], Array], status: str = "ok"
+    ) -> Iterator[dict[str, Any]]:
+        bounds = bootstrap_interval(values, statistic, self.bootstrap, self.seed)
+        low, high = (np.broadcast_to(bound, len(names)) for bound in bounds)
+        for i, value in enumerate(statistic(values)):
+            yield row(names[i], value, len(values), layer=layer, low=low[i], high=high[i], status=status)
+
+
+class _Spread:
+    """ν = Σ‖x − x̄‖²/N over a stream of batches."""
+
+    def __init__(self) -> None:
+        self.n, self.sum = 0, 0.0
+        self.mean: Any = 0.0
+
+    def extend(self, values: Tensor) -> None:
+        """Add a batch: of the two means the common one, of the two sums the sum and what the means differ by."""
+        x = values.detach().flatten(1).double()
+        mean, n = x.mean(0), self.n + len(x)
+        between = (mean - self.mean) * (self.n > 0)
+        self.sum += float((x - mean).square().sum() + between.square().sum() * (self.n * len(x) / n))
+        self.mean = self.mean + (mean - self.mean) * (len(x) / n)
+        self.n = n
+
+    @property
+    def variation(self) -> float:
+        """ν."""
+        return self.sum / self.n

@@ -1,0 +1,254 @@
+"""Norms: how large a network's weights are, layer by layer and along its paths; and how many there are.
+
+Jiang, Neyshabur, Mobahi, Krishnan, Bengio 2020, "Fantastic generalization measures and where to find them".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import e, log, log2, prod, sqrt
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from assay.core.errors import AssayError
+from assay.measures.base import Measure
+from assay.measures.complexity.affine import Affine, affine_layers
+from assay.measures.complexity.path_norm import AffineLayer
+from assay.subject.classifier import NAN, Array, chosen, row, tensor
+from assay.subject.subject import Subject
+
+Convolution = Literal["reshaped", "circular"]
+
+
+def spectral_norm(weight: Tensor | Array, groups: int = 1) -> float:
+    """The largest singular value of a weight: of the matrix outputs × inputs, of a kernel reshaped to such a matrix.
+
+    ‖W‖₂ = max_x ‖Wx‖₂/‖x‖₂, W of shape outputs × (inputs · kernel). For a linear layer this is its operator norm; for
+    a convolution it is the norm of what it does to one patch. With ``groups`` the matrix is block-diagonal, and the
+    norm the largest of the blocks'.
+
+    Example:
+        >>> spectral_norm(torch.tensor([[3.0, 0.0], [0.0, 4.0]]))
+        4.0
+
+    Yoshida & Miyato 2017, section 3.2.
+    """
+    w = tensor(weight).detach().double()
+    return _largest(w.reshape(groups, len(w) // groups, -1))
+
+
+def convolution_norm(
+    weight: Tensor | Array,
+    size: Sequence[int],
+    stride: Sequence[int] | int = 1,
+    dilation: Sequence[int] | int = 1,
+    groups: int = 1,
+) -> float:
+    """The operator norm of a convolution on a torus: of the whole map of inputs, its edges joined.
+
+    With K̂(k) the outputs × inputs matrix of the discrete Fourier transform of the kernel at frequency k:
+    ‖K‖₂ = max_k ‖K̂(k)‖₂. With stride s, the frequencies k + j·n/s, j = 0 … s−1, fall together along each axis:
+    ‖K‖₂ = max_k ‖[K̂(k + j·n/s)]_j‖₂/√Πs. The norm of the zero-padded layer is close to it.
+
+    Args:
+        weight: outputs × inputs/groups × kernel.
+        size: Of the map of inputs, along each axis of the kernel.
+        stride: Must divide the size.
+        dilation: Distance between the kernel's elements.
+        groups: Of channels that do not meet.
+
+    Example:
+        >>> blur = torch.full((1, 1, 3), 1 / 3)   # leaves a constant as it is
+        >>> round(convolution_norm(blur, [8]), 6)
+        1.0
+
+    Sedghi, Gupta & Long 2019.
+    """
+    w = tensor(weight).detach().double()
+    axes = w.dim() - 2
+    strides, dilations = (tuple(v) if isinstance(v, Sequence) else (v,) * axes for v in (stride, dilation))
+    if axes < 1 or not len(size) == len(strides) == len(dilations) == axes:
+        raise AssayError(f"a kernel of shape {tuple(w.shape)} does not fit a map of size {tuple(size)}")
+    if any(n % s for n, s in zip(size, strides, strict=True)):
+        raise AssayError(f"stride {strides} does not divide the size {tuple(size)}")
+    spread = w
+    for axis, (n, d) in enumerate(zip(size, dilations, strict=True), start=2):  # onto the torus, wrapped around it
+        place = torch.arange(spread.shape[axis], device=w.device) * d % n
+        shape = (*spread.shape[:axis], n, *spread.shape[axis + 1 :])
+        spread = spread.new_zeros(shape).index_add(axis, place, spread)
+    transform = torch.fft.fftn(spread, dim=tuple(range(2, w.dim())))
+    folded = transform.reshape(*w.shape[:2], *(m for n, s in zip(size, strides, strict=True) for m in (s, n // s)))
+    aliases, places = list(range(2, folded.dim(), 2)), list(range(3, folded.dim(), 2))
+    matrices = folded.permute(*places, 0, 1, *aliases).reshape(-1, groups, len(w) // groups, w.shape[1] * prod(strides))
+    return _largest(matrices) / sqrt(prod(strides))
+
+
+def vc_dimension_bound(parameters: Sequence[int], units: Sequence[int]) -> float:
+    """An upper bound on the VC dimension of all ReLU networks of one architecture.
+
+    With q_i parameters and a_i units in layer i = 1 … L, R = Σ_i i·a_i:
+    VC ≤ L + (Σ_i (L − i + 1)·q_i) · log₂(4e·R·log₂(2e·R)).
+
+    Parameters that are shared count once. Skip connections to later layers are allowed; pooling is not counted.
+
+    Example:
+        >>> round(vc_dimension_bound([6, 3], [2, 1]), 3)   # 2 inputs, 2 hidden units, 1 output
+        115.912
+
+    Bartlett, Harvey, Liaw & Mehrabian 2019, theorem 6, of which a ReLU is the case p = 1, d = 1.
+    """
+    if len(parameters) != len(units) or not len(units) or min(*parameters, *units) < 1:
+        raise AssayError(f"parameters={list(parameters)} and units={list(units)}: give at least 1 for each layer")
+    depth = len(units)
+    weighted = sum((depth - i) * q for i, q in enumerate(parameters))
+    reach = sum(i * a for i, a in enumerate(units, start=1))
+    return depth + weighted * log2(4 * e * reach * log2(2 * e * reach))
+
+
+def path_norm(subject: Subject, shape: tuple[int, ...] | None = None) -> float:
+    """The ℓ₂ norm over all paths from an input or a bias to an output of the product of the weights along it.
+
+    φ = √(Σ_paths Π_{w on the path} w²) = √(Σ_i f_{w²}(1)_i): the network with all weights and biases squared, shown
+    ones. Batch norm is folded in first (see `assay.measures.affine.affine_layers`). An average over n is a layer of
+    weights 1/n; of a maximum the largest input counts, as in the network.
+
+    Defined for affine layers, ReLUs, pooling, sums and concatenations; an error for anything else.
+
+    Example:
+        >>> net = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.ReLU(), torch.nn.Linear(1, 1, bias=False))
+        >>> with torch.no_grad():
+        ...     _ = net[0].weight.fill_(3.0), net[0].bias.fill_(4.0), net[2].weight.fill_(-2.0)
+        >>> path_norm(Subject(net), (1,))   # √((3·2)² + (4·2)²)
+        10.0
+
+    Neyshabur, Tomioka & Srebro 2015, φ₂; the "path-norm" of Jiang et al. 2020 is its square.
+    """
+    found = affine_layers(subject, shape)
+    if found.unsupported:
+        raise AssayError(f"{subject.name!r} has no path norm: {_no_paths(found)}")
+    return sqrt(found.squared)
+
+
+@dataclass(frozen=True)
+class Norms(Measure):
+    """Norms of the weights, of each layer and of the whole network; needs no data.
+
+    Layers are the linear and convolutional ones, as called, W_i with the batch norm after it folded in; a batch norm
+    after anything else is a diagonal layer. L is how many there are. Biases count in the path norm and the number of
+    parameters only.
+
+    Table: ``quantity`` per ``layer``: ``frobenius norm`` ‖W_i‖_F and ``spectral norm`` ‖W_i‖₂. Of the whole network
+    (``layer`` empty): ``parameters``, ``layers`` L, ``vc dimension`` (see `vc_dimension_bound`), ``parameter norm``
+    Σ‖W_i‖_F², ``log frobenius product`` Σ log ‖W_i‖_F², ``log spectral product`` Σ log ‖W_i‖₂², ``log frobenius sum``
+    log L + Σ log ‖W_i‖_F²/L and ``log spectral sum`` log L + Σ log ‖W_i‖₂²/L (the sum of squared norms once the scale
+    is balanced over layers), ``stable rank`` Σ‖W_i‖_F²/‖W_i‖₂² and ``log path norm``, the logarithm of `path_norm`.
+    ``n`` counts layers. ``status``: ``ok``, or why a value is missing or what it leaves out.
+
+    Args:
+        convolution: Spectral norm of a convolution: ``reshaped`` (see `spectral_norm`) as in published comparisons, or
+            ``circular`` (see `convolution_norm`), the norm of the layer on its map; slower.
+        shape: Of one input, without the batch axis; by default that of the subject's example.
+
+    Example:
+        >>> net = torch.nn.Linear(2, 2)
+        >>> with torch.no_grad():
+        ...     _ = net.weight.copy_(torch.tensor([[3.0, 0.0], [0.0, 4.0]]))
+        >>> table = Norms(shape=(2,))(Subject(net)).set_index("quantity")
+        >>> table.value[["frobenius norm", "spectral norm", "parameter norm"]].tolist()
+        [5.0, 4.0, 25.0]
+
+    Jiang et al. 2020, appendix C: the measures "params", "prod-of-fro", "prod-of-spec", "sum-of-fro", "sum-of-spec",
+    "param-norm", "fro/spec" and "path-norm".
+    """
+
+    convolution: Convolution = "reshaped"
+    shape: tuple[int, ...] | None = None
+
+    name: ClassVar[str] = "norms"
+    value: ClassVar[str] = "value"
+
+    def __post_init__(self) -> None:
+        if self.convolution not in ("reshaped", "circular"):
+            raise AssayError(f"convolution={self.convolution!r} is not 'reshaped' or 'circular'")
+
+    def check(self, subject: Subject) -> None:
+        """The network has weights, all finite, and sees an input of the shape."""
+        self._layers(subject)
+
+    def __call__(self, subject: Subject) -> pd.DataFrame:
+        """All norms."""
+        return pd.DataFrame(self._rows(self._layers(subject)))
+
+    def predictors(self, table: pd.DataFrame) -> dict[str, float]:
+        """Every quantity of the whole network."""
+        return chosen(table, table["quantity"])
+
+    def _layers(self, subject: Subject) -> Affine:
+        found = affine_layers(subject, self.shape)
+        for name, weight in found.weights.items():
+            if not weight.isfinite().all():
+                raise AssayError(f"the weights {name!r} of {subject.name!r} are not finite")
+        if not found.layers:
+            raise AssayError(f"{subject.name!r} has no linear or convolutional layer: it has no norms")
+        return found
+
+    def _rows(self, found: Affine) -> Iterator[dict[str, Any]]:
+        layers = found.layers
+        frobenius = [layer.weight.norm().item() for layer in layers]
+        spectral = []
+        for layer, norm in zip(layers, frobenius, strict=True):
+            yield row("frobenius norm", norm, 1, layer=layer.name)
+            value, status = self._spectral(layer)
+            spectral.append(value)
+            yield row("spectral norm", value, 1, layer=layer.name, status=status)
+        more = f" and {len(found.unreached) - 1} more" if len(found.unreached) > 1 else ""
+        left_out = f"without {found.unreached[0]}{more}" if found.unreached else "ok"
+        for quantity, value in _totals(np.array(frobenius), np.array(spectral)).items():
+            status = left_out if np.isfinite(value) else "a layer is zero or has no norm"
+            yield row(quantity, value, len(layers), status=status)
+        yield row("parameters", sum(w.numel() for w in found.weights.values()), len(layers))
+        yield row("layers", len(layers), len(layers), status=left_out)
+        paths = _no_paths(found)
+        bound = vc_dimension_bound([x.parameters for x in layers], [prod(x.outputs) for x in layers])
+        yield row("vc dimension", NAN if paths else bound, len(layers), status=paths or left_out)
+        defined = not paths and 0 < found.squared < float("inf")
+        squared = log(found.squared) / 2 if defined else NAN
+        yield row("log path norm", squared, len(layers), status=paths or ("ok" if defined else "no path, or too large"))
+
+    def _spectral(self, layer: AffineLayer) -> tuple[float, str]:
+        axes = layer.weight.dim() - 2
+        if self.convolution == "reshaped" or axes == 0:
+            return spectral_norm(layer.weight, layer.groups), "ok"
+        try:
+            size = layer.inputs[-axes:]
+            return convolution_norm(layer.weight, size, layer.stride, layer.dilation, layer.groups), "ok"
+        except AssayError as error:
+            return NAN, str(error)
+
+
+def _totals(frobenius: Array, spectral: Array) -> dict[str, float]:
+    count = len(frobenius)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        products = {"frobenius": 2 * np.log(frobenius).sum(), "spectral": 2 * np.log(spectral).sum()}
+        rank = (frobenius**2 / spectral**2).sum()
+    return {
+        "parameter norm": (frobenius**2).sum(),
+        **{f"log {kind} product": value for kind, value in products.items()},
+        **{f"log {kind} sum": log(count) + value / count for kind, value in products.items()},
+        "stable rank": rank,
+    }
+
+
+def _no_paths(found: Affine) -> str:
+    return f"{found.unsupported} is neither affine, ReLU, pooling nor a sum" if found.unsupported else ""
+
+
+def _largest(matrices: Tensor) -> float:
+    """The largest singular value in a batch, by the smaller of the two Gram matrices."""
+    a = matrices if matrices.shape[-2] <= matrices.shape[-1] else matrices.mH
+    return float(torch.linalg.eigvalsh(a @ a.mH)[..., -1].amax().clamp_min(0).sqrt())

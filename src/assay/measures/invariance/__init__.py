@@ -1,0 +1,1 @@
+"""Which transformations the units of a layer ignore."""

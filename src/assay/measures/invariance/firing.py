@@ -1,0 +1,268 @@
+"""Firing rates: when a unit fires, how often, and how often it goes on firing under a transformation.
+
+Goodfellow, Le, Saxe, Lee, Ng 2009, "Measuring invariances in deep networks", §4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from torch import Tensor
+
+from assay.core.errors import AssayError
+
+Array = np.ndarray[Any, Any]
+Trajectories = Sequence[Sequence[int]] | Array
+Signs = Literal["choose", "positive"]
+SIGNS = {"choose": (1, -1), "positive": (1,)}
+SCORED = ("ok", "tied")  # statuses of units that have a score
+SLACK = 0.25  # by how much ties may push a unit's firing rate and it still counts as the rate asked for
+
+
+def firing_thresholds(responses: Tensor | Array, firing_rate: float = 0.01) -> Array:
+    """The threshold of each unit above which it fires on a share ``firing_rate`` of the stimuli.
+
+    t is the largest response exceeded by exactly k = ⌈firing_rate·n⌉ of the n stimuli, so that the global firing
+    rate G = P(h > t) is k/n. Where the k-th largest response is repeated, no threshold does that; then t is the
+    largest that gives G > k/n (all repetitions fire). NaN where none exists: the k-th largest response is also
+    the smallest, so the unit fires on everything or on nothing.
+
+    Args:
+        responses: Stimuli × units.
+        firing_rate: Global firing rate to set.
+
+    Example:
+        >>> firing_thresholds(np.arange(200.0)[:, None], firing_rate=0.01)
+        array([197.])
+
+    §4 (the paper's "smallest t with G > 0.01" is read as the smallest G above 0.01).
+    """
+    values = _checked(responses)
+    k = firing_count(len(values), firing_rate)
+    kth = np.partition(values, len(values) - k, axis=0)[len(values) - k]
+    thresholds = np.where(values < kth, values, -np.inf).max(axis=0)  # the next smaller response
+    return np.where(np.isfinite(thresholds), thresholds, np.nan)
+
+
+def invariance_scores(
+    responses: Tensor | Array,
+    trajectories: Trajectories,
+    firing_rate: float = 0.01,
+    near_max: int | float = 0.1,
+    signs: Signs = "choose",
+    among: Array | None = None,
+) -> pd.DataFrame:
+    """The invariance score of each unit: how much more often than usual it fires on transforms of what drives it.
+
+    Unit i fires when s·h > t, s ∈ {−1, +1}, t from `firing_thresholds`. With G = E_x[f(x)] over all stimuli, Z the
+    stimuli that drive the unit most, T(z) the trajectory of z,
+
+        L = mean_{z ∈ Z} mean_{x ∈ T(z)} f(x),    S = L / G.
+
+    S is at most 1/G: 100 at a firing rate of 1 %.
+
+    Args:
+        responses: Stimuli × units.
+        trajectories: For each stimulus, the indices of the stimuli on its trajectory (itself among them);
+            −1 is padding.
+        firing_rate: Global firing rate.
+        near_max: How many stimuli make Z: a count, or a share (float) of those on which the unit fires. Ties with
+            the last of them belong to Z too, so that the order of stimuli does not matter.
+        signs: ``"choose"`` the sign that gives the larger score, or ``"positive"`` for units trained to be sparse.
+            A sign that meets the firing rate (to a quarter) goes before one that repeated responses keep from it.
+        among: Take Z only from these stimuli (indices); G is over all of them still.
+
+    Returns:
+        One row per unit: ``score`` S, ``global_rate`` G, ``local_rate`` L, ``sign``, ``threshold``, ``status``.
+        ``ok`` and ``tied`` units (repeated responses make G larger than asked for) have a score. The others have
+        none: ``constant`` (dead, or always the same); ``sparse`` (above its smallest response on too few stimuli
+        to set a threshold); ``always on`` (fires on more than half of the stimuli); ``silent`` (fires on none of
+        the stimuli that Z is taken from); ``not finite``.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> energy = np.repeat(rng.random(1000), 10)[:, None]      # the same under all 10 transforms
+        >>> orbit = np.arange(10000) // 10 * 10
+        >>> invariance_scores(energy, orbit[:, None] + np.arange(10))["score"].round(6).tolist()
+        [100.0]
+
+    §4.
+    """
+    if signs not in SIGNS:
+        raise AssayError(f"signs={signs!r} is not 'choose' or 'positive'")
+    values = _checked(responses, finite=False)
+    table, size = trajectory_table(trajectories, len(values))
+    eligible = np.ones(len(values), dtype=bool)
+    if among is not None:
+        eligible[:] = False
+        eligible[np.asarray(among)] = True
+    finite = np.asarray(np.isfinite(values).all(axis=0))
+    found = []
+    for sign in SIGNS[signs]:
+        fired = fire(sign * np.where(finite, values, 0.0), firing_rate, near_max, eligible)
+        along = np.zeros(fired.fires.shape)
+        for column in table.T:
+            along += fired.fires[column] & (column >= 0)[:, None]
+        along /= size[:, None]
+        with np.errstate(invalid="ignore"):
+            local = np.where(fired.near, along, 0.0).sum(axis=0) / fired.near.sum(axis=0)
+        found.append(SignedScores(sign, fired.thresholds, fired.fires.mean(axis=0), local, fired.status))
+    return choose_sign(found, firing_count(len(values), firing_rate) / len(values), finite)
+
+
+@dataclass(frozen=True)
+class Fired:
+    """What units of one sign fire on: thresholds and status per unit, firing and near-maximal (Z) stimuli × units."""
+
+    thresholds: Array
+    status: Array
+    fires: Array
+    near: Array
+
+
+def fire(signed: Array, firing_rate: float, near_max: int | float, eligible: Array) -> Fired:
+    """Thresholds, firing and Z of units whose responses (stimuli × units) already have their sign."""
+    thresholds = firing_thresholds(signed, firing_rate)
+    fires = signed > thresholds
+    driven = fires & eligible[:, None]
+    ordered = -np.sort(-np.where(driven, signed, -np.inf), axis=0)
+    chosen = near_count(near_max, driven.sum(axis=0))
+    near = driven & (signed >= np.take_along_axis(ordered, chosen[None] - 1, 0)[0])
+    status = status_of(
+        constant=signed.max(axis=0) == signed.min(axis=0),
+        sparse=np.isnan(thresholds),
+        firing=fires.sum(axis=0),
+        silent=driven.sum(axis=0) == 0,
+        n=len(signed),
+        asked=firing_count(len(signed), firing_rate),
+    )
+    return Fired(thresholds, status, fires, near)
+
+
+def status_of(constant: Array, sparse: Array, firing: Array, silent: Array, n: int, asked: int) -> Array:
+    """Status per unit from what is known of it, the first that applies."""
+    kinds = [(constant, "constant"), (sparse, "sparse"), (2 * firing > n, "always on"), (silent, "silent")]
+    kinds.append((firing > asked, "tied"))
+    return np.select([np.asarray(k) for k, _ in kinds], [name for _, name in kinds], "ok").astype(object)
+
+
+@dataclass(frozen=True)
+class SignedScores:
+    """Rates of all units under one sign."""
+
+    sign: int
+    thresholds: Array
+    global_rate: Array
+    local_rate: Array
+    status: Array
+
+    @property
+    def defined(self) -> Array:
+        """Which units have a score."""
+        return np.isin(self.status, SCORED)
+
+    @property
+    def score(self) -> Array:
+        """S = L / G, NaN where undefined."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(self.defined, self.local_rate / self.global_rate, np.nan)
+
+
+def choose_sign(found: Sequence[SignedScores], rate: float, finite: Array) -> pd.DataFrame:
+    """Of each unit the sign that meets the rate, then the larger score, then the positive sign."""
+    best = found[0]
+    chosen = np.zeros(len(finite), dtype=np.int64)
+    for i, other in enumerate(found[1:], start=1):
+        a, b = (np.where(s.defined, 1 + (s.global_rate <= (1 + SLACK) * rate), 0) for s in (best, other))
+        # Equal but for rounding is equal: then the sign stays positive.
+        chosen[(b > a) | ((b == a) & (b > 0) & (other.score > best.score * (1 + 1e-12)))] = i
+    columns = {
+        "score": [s.score for s in found],
+        "global_rate": [np.where(s.defined, s.global_rate, np.nan) for s in found],
+        "local_rate": [np.where(s.defined, s.local_rate, np.nan) for s in found],
+        "sign": [np.where(s.defined, s.sign, 0) for s in found],
+        "threshold": [np.where(s.defined, s.thresholds, np.nan) for s in found],
+        "status": [s.status for s in found],
+    }
+    table = {name: np.choose(chosen, options) for name, options in columns.items()}
+    for name, undefined in (("score", np.nan), ("global_rate", np.nan), ("local_rate", np.nan), ("sign", 0)):
+        table[name] = np.where(finite, table[name], undefined)
+    table["threshold"] = np.where(finite, table["threshold"], np.nan)
+    table["status"] = np.where(finite, table["status"], "not finite")
+    return pd.DataFrame(table)
+
+
+def top_proportion_mean(scores: Tensor | Array, p: float) -> float:
+    """Mean of the ⌈p·n⌉ largest of n scores, undefined ones (NaN) left out; NaN if none is defined.
+
+    Example:
+        >>> top_proportion_mean(np.array([1.0, 4.0, 3.0, np.nan]), p=0.5)
+        3.5
+
+    Inv_p(N), §4.
+    """
+    values = np.asarray(scores.detach().cpu() if isinstance(scores, Tensor) else scores, dtype=np.float64)
+    values = values[np.isfinite(values)]
+    count = top_count(len(values), p)
+    return float(np.partition(values, len(values) - count)[len(values) - count :].mean()) if count else float("nan")
+
+
+def top_count(n: int, p: float) -> int:
+    """How many of n scores are the best-scoring proportion: ⌈p·n⌉."""
+    if not 0 < p <= 1:
+        raise AssayError(f"p={p} is not a proportion in (0, 1]")
+    return math.ceil(p * n - 1e-9)
+
+
+def firing_count(n: int, firing_rate: float) -> int:
+    """On how many of n stimuli a unit fires: ⌈firing_rate·n⌉."""
+    if not 0 < firing_rate < 1:
+        raise AssayError(f"firing_rate={firing_rate} is not a rate between 0 and 1")
+    if firing_rate * n < 1 - 1e-9:
+        need = math.ceil(1 / firing_rate)
+        raise AssayError(f"a firing rate of {firing_rate} needs at least {need} stimuli, there are {n}")
+    return math.ceil(firing_rate * n - 1e-9)
+
+
+def near_count(near_max: int | float, firing: Array) -> Array:
+    """How many stimuli make Z, where a unit fires on ``firing`` of them: at least one, at most all of those."""
+    whole = isinstance(near_max, int) and not isinstance(near_max, bool)
+    if (whole and near_max < 1) or (not whole and not 0 < near_max <= 1):
+        raise AssayError(f"near_max={near_max!r} is not a count of at least 1 or a share in (0, 1]")
+    wanted = np.full_like(firing, near_max) if whole else np.ceil(near_max * firing - 1e-9).astype(firing.dtype)
+    return np.clip(wanted, 1, np.maximum(firing, 1))
+
+
+def _checked(responses: Tensor | Array, finite: bool = True) -> Array:
+    values = np.asarray(responses.detach().cpu() if isinstance(responses, Tensor) else responses)
+    if values.ndim != 2:
+        raise AssayError(f"responses are stimuli × units, not {values.shape}")
+    if not np.issubdtype(values.dtype, np.floating):
+        values = values.astype(np.float64)
+    if finite and not np.isfinite(values).all():
+        raise AssayError("the responses have NaN or infinite values")
+    return values
+
+
+def trajectory_table(trajectories: Trajectories, n: int) -> tuple[Array, Array]:
+    """Trajectories as a table padded with −1, and the length of each."""
+    if len(trajectories) != n:
+        raise AssayError(f"there are {n} stimuli and {len(trajectories)} trajectories: give one for each stimulus")
+    rows = [np.asarray(t, dtype=np.int64).ravel() for t in trajectories]
+    for row in rows:
+        if ((row < -1) | (row >= n)).any():
+            wrong = int(row[(row < -1) | (row >= n)][0])
+            raise AssayError(f"a trajectory names stimulus {wrong}, but there are {n}, numbered from 0")
+    rows = [row[row >= 0] for row in rows]
+    size = np.array([len(r) for r in rows])
+    if size.min() < 1:
+        raise AssayError(f"the trajectory of stimulus {int(size.argmin())} is empty")
+    table = np.full((n, size.max()), -1)
+    for i, row in enumerate(rows):
+        table[i, : len(row)] = row
+    return table, size

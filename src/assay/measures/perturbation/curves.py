@@ -1,0 +1,225 @@
+"""Showing a network its data perturbed in many ways, sharing whatever the ways have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from assay.core.progress import report
+from assay.stimuli.labelled import Labelled
+from assay.stimuli.perturbations import Perturbation
+from assay.subject.agreement import agree
+from assay.subject.anatomy import first_affine
+from assay.subject.split import Split
+from assay.subject.subject import Subject
+
+Array = np.ndarray[Any, Any]
+Points = Mapping[Perturbation, tuple[float, ...]]
+
+
+def room(device: torch.device) -> int:
+    """Bytes that may enter one pass where several magnitudes share it.
+
+    One batch does not fill a GPU, and its passes cost the host more than the GPU. What follows a layer can be several
+    times as large as its output, so it is a small part of the memory. On a CPU larger batches gain nothing.
+    """
+    return torch.cuda.get_device_properties(device).total_memory // 256 if device.type == "cuda" else 0
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Per magnitude (and at last for random ones) and input: whether it was classified rightly."""
+
+    right: Array
+    finite: Array
+    left_out: int
+
+
+def show_perturbed(
+    subject: Subject, data: Labelled, points: Points, layers: Mapping[Any, str | None], size: int, seed: int
+) -> dict[tuple[Perturbation, Any], Curve]:
+    """Show all data at all magnitudes of all perturbations of all layers.
+
+    Args:
+        subject: Who sees them.
+        data: What is shown, in batches as of `batches`.
+        points: The magnitudes of each perturbation; each is also shown once at random ones.
+        layers: Which layers' outputs are perturbed, each under a key; None is the input.
+        size: Of a batch.
+        seed: Of batches, partners, noise and random magnitudes.
+    """
+    rng = np.random.default_rng(seed)
+    cuts = _Cuts(subject)
+    pairs = [(some, key) for key in layers for some in points]
+    right: dict[Any, list[Tensor]] = {pair: [] for pair in pairs}
+    allowed: dict[Any, list[Array]] = {pair: [] for pair in pairs}
+    done = 0
+    with subject.showing():
+        for rows in batches(data.labels, size, rng):
+            batch = _Batch(cuts, data, rows, points, rng)
+            for key, name in layers.items():
+                for some, told in batch.told(name):
+                    right[some, key].append(told)
+                    allowed[some, key].append(batch.drawn[some][1])
+            done += len(rows)
+            report(f"{subject.name}: perturbed", done, len(data))
+    return {pair: _curve(right[pair], np.concatenate(allowed[pair])) for pair in pairs}
+
+
+class _Cuts:
+    """The network cut at layers, each cut made once."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject, self.first = subject, first_affine(subject)
+        self.commutes: bool | None = None
+        self.stacks: dict[str | None, bool] = {}
+        self._splits: dict[str, Split] = {}
+
+    def split(self, layer: str) -> Split:
+        """After a layer."""
+        if layer not in self._splits:
+            self._splits[layer] = self.subject.split(layer)
+        return self._splits[layer]
+
+
+class _Cut(NamedTuple):
+    """A layer's output for a batch, what the network makes of it, and of how many such outputs at once."""
+
+    output: Tensor
+    rest: Callable[[Tensor], Any]
+    at_once: int
+
+
+class _Batch:
+    """One batch, and what is random about it."""
+
+    def __init__(self, cuts: _Cuts, data: Labelled, rows: Array, points: Points, rng: np.random.Generator) -> None:
+        self.cuts, self.subject, self.points = cuts, cuts.subject, points
+        self.x = data.shown(rows, self.subject.device)
+        self.labels = torch.from_numpy(data.labels[rows]).to(self.subject.device)
+        self.drawn: dict[Perturbation, tuple[Any, Array]] = {}
+        self.random: dict[Perturbation, Tensor] = {}
+        for some in points:
+            self.drawn[some] = some.draw(data.labels[rows], rng)
+            self.random[some] = torch.from_numpy(rng.uniform(some.low, some.high, len(rows))).to(self.x)
+        self.plain: Tensor | None = None
+
+    def told(self, layer: str | None) -> Iterator[tuple[Perturbation, Tensor]]:
+        """For every perturbation of a layer: per magnitude and input 1 if right, 0 if wrong, −1 if not finite."""
+        cut = self._cut(layer)
+        for some in self.points:
+            first = self._cut_at_first if layer is None and some.affine and self._commutes(some) else None
+            yield some, self._curve(some, first or cut)
+
+    def _cut(self, layer: str | None) -> _Cut:
+        if layer is None:
+            return self._stacked(layer, self.x, self.subject)
+        split = self.cuts.split(layer)
+        output, carried = split.prefix(self.x)
+        rest = partial(split.rest, carried=carried)
+        return _Cut(output, rest, 1) if carried.values else self._stacked(layer, output, rest)
+
+    def _stacked(self, layer: str | None, output: Tensor, rest: Callable[[Tensor], Any]) -> _Cut:
+        """Where nothing else crosses: as many at once as fit, if the network treats each by itself (seen once)."""
+        at_once = room(output.device) // max(1, output.nbytes)
+        if at_once < 2:
+            return _Cut(output, rest, 1)
+        if layer not in self.cuts.stacks:
+            two = output, output * 0.5
+            try:
+                self.cuts.stacks[layer] = agree(
+                    lambda: rest(torch.cat(two)), lambda: torch.cat([rest(one) for one in two])
+                )
+            except RuntimeError:  # it has the size of its batch built in
+                self.cuts.stacks[layer] = False
+        return _Cut(output, rest, at_once if self.cuts.stacks[layer] else 1)
+
+    @cached_property
+    def _cut_at_first(self) -> _Cut:
+        return self._cut(self.cuts.first)
+
+    def _commutes(self, some: Perturbation) -> bool:
+        """Whether mixing after the first affine layer is mixing the input: seen on the first batch.
+
+        It is not where something else came before that layer, or goes around it.
+        """
+        if self.cuts.first is None:
+            return False
+        if self.cuts.commutes is None:
+            partner, alpha = self.drawn[some][0], torch.full((len(self.x),), 0.37).to(self.x)
+            split = self.cuts.split(self.cuts.first)
+            split.prefix(self.x)  # captures: torch.export refuses to inside `agree`
+
+            def ours() -> Tensor:
+                output, carried = split.prefix(self.x)
+                mixed: Tensor = split.rest(some.on(output, partner)(alpha), carried)
+                return mixed
+
+            same = agree(ours, lambda: self.subject(some.on(self.x, partner)(alpha)))
+            self.cuts.commutes = same and split.captured
+        return self.cuts.commutes
+
+    def _curve(self, some: Perturbation, cut: _Cut) -> Tensor:
+        """At all magnitudes, and at last at random ones."""
+        change = some.on(cut.output, self.drawn[some][0])
+        alphas = [self.x.new_full((len(self.x),), alpha) for alpha in self.points[some] if alpha != some.identity]
+        alphas.append(self.random[some])
+        passes = [alphas[start : start + cut.at_once] for start in range(0, len(alphas), cut.at_once)]
+        told = torch.cat([self._right(cut.rest(_joined([change(alpha) for alpha in few]))) for few in passes])
+        if some.identity not in self.points[some]:
+            return told
+        if self.plain is None:
+            self.plain = self._right(cut.rest(cut.output))
+        at = self.points[some].index(some.identity)
+        return torch.cat([told[:at], self.plain, told[at:]])
+
+    def _right(self, outputs: Tensor) -> Tensor:
+        """Magnitudes × inputs."""
+        right = (outputs.argmax(1).view(-1, len(self.labels)) == self.labels).to(torch.int8)
+        return torch.where(outputs.isfinite().all(1).view_as(right), right, -1)
+
+
+def _joined(tensors: list[Tensor]) -> Tensor:
+    return torch.cat(tensors) if len(tensors) > 1 else tensors[0]
+
+
+def batches(labels: Array, size: int, rng: np.random.Generator) -> Iterator[Array]:
+    """All inputs in random batches, in which none is alone in its class that need not be.
+
+    The inputs of a class are paired at random, pairs are shuffled, and batches are cut from them; what is odd comes
+    last. A last batch of less than half the size joins the one before.
+
+    Example:
+        >>> rows = list(batches(np.array([0, 0, 1, 1, 1, 2]), 2, np.random.default_rng(0)))
+        >>> [sorted(r.tolist()) for r in rows]
+        [[0, 1], [2, 3, 4], [5]]
+    """
+    pairs: list[Array] = []
+    odd: list[Array] = []
+    for label in np.unique(labels):
+        mine = rng.permutation(np.flatnonzero(labels == label))
+        runs = np.split(mine, range(2, len(mine) - 1, 2))
+        pairs += [run for run in runs if len(run) == 2]
+        odd += [run for run in runs if len(run) != 2]
+    groups: list[list[Array]] = [[]]
+    for run in [*(pairs[i] for i in rng.permutation(len(pairs))), *odd]:
+        if sum(map(len, groups[-1])) >= size:
+            groups.append([])
+        groups[-1].append(run)
+    if len(groups) > 1 and 2 * sum(map(len, groups[-1])) < size:
+        last = groups.pop()
+        groups[-1] += last
+    for group in groups:
+        yield np.concatenate(group)
+
+
+def _curve(right: list[Tensor], allowed: Array) -> Curve:
+    """All batches of a curve, without the inputs that could not be perturbed."""
+    told = torch.cat(right, 1).cpu().numpy()[:, allowed]
+    return Curve((told == 1).astype(np.float32), told >= 0, int((~allowed).sum()))

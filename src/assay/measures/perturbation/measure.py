@@ -1,0 +1,222 @@
+"""Perturbation response: how a network's accuracy falls as its input, or what a layer made of it, is changed.
+
+Schiff, Quanz, Das, Chen 2021, "Predicting deep neural network generalization with perturbation response curves".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+
+from assay.core.errors import AssayError
+from assay.measures.base import Measure
+from assay.measures.perturbation.curves import Curve, show_perturbed
+from assay.measures.perturbation.scores import fold_curve, gi_score, pal_score
+from assay.measures.showing import batch_size, require_batch_size
+from assay.stimuli.labelled import Labelled
+from assay.stimuli.perturbations import Perturbation, perturbation
+from assay.subject.anatomy import nonlinearity_after, weighted_layers
+from assay.subject.classifier import require_classes, require_sample
+from assay.subject.subject import Subject
+
+Array = np.ndarray[Any, Any]
+Depth = int | float | str
+INPUT = "input"
+SCORES = ("gi", "pal", "mean accuracy", "end accuracy", "random accuracy")
+
+
+@dataclass(frozen=True)
+class PerturbationResponse(Measure):
+    """Accuracy against the magnitude α of a perturbation T_α of the input or of a layer's output, and its scores.
+
+    A(α) = accuracy of f_ℓ(T_α(x^(ℓ))) on a sample of the training set. Several perturbations and layers share what
+    they can: α = 0 is shown once, what comes before a layer runs once for all its magnitudes, and for mixup of the
+    input so does the first affine layer, since it may come before the mixing as well as after it.
+
+    Table: one row per point and one per score, for each perturbation and layer. ``quantity`` is ``accuracy`` (at
+    ``magnitude``), ``gi`` (low is good), ``pal`` (high is good), ``mean accuracy`` (of the curve's points), ``end
+    accuracy`` (at the largest magnitude: mixup accuracy for ``intra`` at layer 0, manifold mixup at layer 1) or
+    ``random accuracy`` (every input at a magnitude of its own, uniform over the range). ``value`` has a 95 % interval
+    ``low``, ``high`` (bootstrap over inputs), ``n`` inputs; ``left_out`` counts those alone in their class (or, between
+    classes, in a batch without another). ``layer`` is as asked for, ``at`` the layer that was. ``status``: ``ok``,
+    ``not finite`` (the network gave NaN or infinity), ``undefined`` (no accuracy at the smallest magnitudes).
+
+    Args:
+        data: What the network was trained on.
+        perturbation: A name (intra, inter, noise, rotation, translation_x, translation_y, color_jitter, blur, dim), a
+            `assay.stimuli.Perturbation`, or several.
+        layer: Where: 0 is the input; 1, 2, … the layers with weights, in order; a name; a share of the depth such as
+            0.5; or several.
+        nonlinearity: Whether layer 1, 2, … is taken ``after`` or ``before`` the nonlinearity that follows it, if one
+            does.
+        magnitudes: How many α, evenly over the range, or which.
+        samples: How many inputs, drawn at random; all if there are no more.
+        fold: Average A over ±α before Gi is taken (see `gi_score`).
+        bootstrap: Resamples for the intervals; 0 for none.
+        seed: Of the sample, the partners, the noise and the bootstrap.
+        batch_size: Inputs per forward pass; partners are sought within a batch.
+
+    Example:
+        >>> import torch
+        >>> data = Labelled(np.eye(8, dtype=np.float32), np.arange(8) // 4)
+        >>> net = torch.nn.Linear(8, 2)
+        >>> with torch.no_grad():
+        ...     _ = net.weight.copy_(torch.eye(2).repeat_interleave(4, 1)), net.bias.zero_()
+        >>> table = PerturbationResponse(data, "intra", bootstrap=0)(Subject(net))   # linear within a class: ideal
+        >>> table.set_index("quantity").loc[["gi", "pal"], "value"].round(6).tolist()
+        [0.0, 84.0]
+    """
+
+    data: Labelled
+    perturbation: str | Perturbation | tuple[str | Perturbation, ...] = "intra"
+    layer: Depth | tuple[Depth, ...] = 0
+    nonlinearity: Literal["after", "before"] = "after"
+    magnitudes: int | tuple[float, ...] = 21
+    samples: int | None = 180 * 128
+    fold: bool = False
+    bootstrap: int = 200
+    seed: int = 0
+    batch_size: int | None = 128
+
+    name: ClassVar[str] = "perturbation"
+    value: ClassVar[str] = "value"
+
+    def __post_init__(self) -> None:
+        require_batch_size(self.batch_size)
+        if self.nonlinearity not in ("after", "before"):
+            raise AssayError(f"nonlinearity={self.nonlinearity!r} is not 'after' or 'before'")
+        require_sample(self.samples, self.bootstrap)
+        names = [p.name for p in self.perturbations]
+        if not names or len(set(names)) < len(names):
+            raise AssayError(f"perturbation={names}: give at least one, no name twice")
+        if not self.layers or len(set(self.layers)) < len(self.layers):
+            raise AssayError(f"layer={self.layers}: give at least one, none twice")
+        for some in self.perturbations:
+            alpha = self.points(some)
+            if self.fold and len(alpha) > 1:
+                fold_curve(alpha, np.ones(len(alpha)))
+
+    @property
+    def perturbations(self) -> tuple[Perturbation, ...]:
+        """All of them."""
+        given = self.perturbation
+        return tuple(map(perturbation, given if isinstance(given, tuple) else (given,)))
+
+    @property
+    def layers(self) -> tuple[Depth, ...]:
+        """All layers asked for."""
+        return self.layer if isinstance(self.layer, tuple) else (self.layer,)
+
+    def points(self, some: Perturbation) -> tuple[float, ...]:
+        """The magnitudes of a curve."""
+        if isinstance(self.magnitudes, int):
+            if self.magnitudes < 2:
+                raise AssayError(f"magnitudes={self.magnitudes}: a curve needs at least 2")
+            return some.magnitudes(self.magnitudes)
+        alpha = self.magnitudes
+        if not alpha or not np.isfinite(alpha).all() or not (np.diff(alpha) > 0).all():
+            raise AssayError(f"magnitudes={alpha} must be finite and increasing")
+        return alpha
+
+    def check(self, subject: Subject) -> None:
+        """The network tells as many classes as there are labels, and has the layers."""
+        require_classes(subject, self.data, finite=False)
+        for layer in self.layers:
+            self._where(subject, layer)
+
+    def __call__(self, subject: Subject) -> pd.DataFrame:
+        """Show the sample at every magnitude; the curves and their scores."""
+        return self.table(subject, self.curves(subject))
+
+    def curves(self, subject: Subject) -> dict[tuple[Perturbation, Depth], Curve]:
+        """Show the sample at every magnitude: whether each input was classified rightly, batch after batch."""
+        self.check(subject)
+        data = self.data.sample(self.samples, self.seed)
+        points = {some: self.points(some) for some in self.perturbations}
+        where = {layer: self._where(subject, layer) for layer in self.layers}
+        return show_perturbed(subject, data, points, where, batch_size(subject, self.batch_size), self.seed)
+
+    def table(self, subject: Subject, curves: Mapping[tuple[Perturbation, Depth], Curve]) -> pd.DataFrame:
+        """Accuracies and scores of curves."""
+        rows = []
+        for (some, layer), curve in curves.items():
+            where = {"layer": str(layer), "at": self._where(subject, layer) or INPUT}
+            rows += [{"perturbation": some.name} | where | row for row in self._rows(some, curve)]
+        return pd.DataFrame(rows)
+
+    def predictors(self, table: pd.DataFrame) -> dict[str, float]:
+        """The scores of every curve, named such as ``gi intra ℓ=0``."""
+        scores = table[table["quantity"].isin(SCORES)]
+        names = scores["quantity"] + " " + scores["perturbation"] + " ℓ=" + scores["layer"]
+        return dict(zip(names, scores["value"], strict=True))
+
+    # -- rows -----------------------------------------------------------------------------------------
+
+    def _rows(self, some: Perturbation, curve: Curve) -> Iterator[dict[str, Any]]:
+        alpha, n = self.points(some), curve.right.shape[1]
+        if not n:
+            raise AssayError(
+                f"{some.name}: no input has another to be mixed with in a batch: give more, or more classes"
+            )
+        accuracy, finite = curve.right.mean(1, dtype=np.float64), np.asarray(curve.finite.all(1))
+        drawn = _resampled(curve.right, self.bootstrap, np.random.default_rng(self.seed))
+        common = {"n": n, "left_out": curve.left_out}
+        for i, a in enumerate(alpha):
+            yield {"quantity": "accuracy", "magnitude": a} | _cell(accuracy[i], drawn[:, i], finite[i]) | common
+        for quantity, score in self._scores(alpha).items():
+            defined = bool(finite[-1] if quantity == "random accuracy" else finite[:-1].all())
+            cell = _cell(score(accuracy), score(drawn), defined)
+            yield {"quantity": quantity, "magnitude": np.nan} | cell | common
+
+    def _scores(self, alpha: tuple[float, ...]) -> dict[str, Callable[[Array], Any]]:
+        """Scores as functions of the accuracies of a curve, the randomly perturbed one last."""
+        curves: dict[str, Callable[[Array], Any]] = {
+            "gi": lambda a: gi_score(alpha, a[..., :-1], self.fold),
+            "pal": lambda a: pal_score(alpha, a[..., :-1]),
+        }
+        single: dict[str, Callable[[Array], Any]] = {
+            "mean accuracy": lambda a: a[..., :-1].mean(-1),
+            "end accuracy": lambda a: a[..., -2],
+            "random accuracy": lambda a: a[..., -1],
+        }
+        return curves | single if len(alpha) > 1 else single
+
+    # -- where ----------------------------------------------------------------------------------------
+
+    def _where(self, subject: Subject, layer: Depth) -> str | None:
+        """The name of a layer as asked for; None is the input."""
+        if not isinstance(layer, int):
+            return subject.choose_one(layer)
+        if layer == 0:
+            return None
+        weighted = weighted_layers(subject)
+        if not 0 < layer <= len(weighted):
+            raise AssayError(f"layer={layer}: {subject.name!r} has {len(weighted)} layers with weights")
+        name = weighted[layer - 1]
+        return name if self.nonlinearity == "before" else nonlinearity_after(subject, name) or name
+
+
+def _resampled(right: Array, count: int, rng: np.random.Generator) -> Array:
+    """Accuracies at every magnitude in ``count`` resamples of the inputs: resamples × magnitudes."""
+    n = right.shape[1]
+    found = np.empty((count, len(right)))
+    for start in range(0, count, 50):
+        some = range(start, min(start + 50, count))
+        weights = np.stack([np.bincount(rng.integers(n, size=n), minlength=n) for _ in some]).astype(np.float32)
+        found[start : start + 50] = weights @ right.T  # counts below 2²⁴ are exact in float32
+    return np.asarray(found / n)
+
+
+def _cell(value: Any, drawn: Array, finite: bool) -> dict[str, Any]:
+    if not finite:
+        return {"value": np.nan, "low": np.nan, "high": np.nan, "status": "not finite"}
+    value = float(value)
+    if not np.isfinite(value):
+        return {"value": np.nan, "low": np.nan, "high": np.nan, "status": "undefined"}
+    defined = drawn[np.isfinite(drawn)]
+    low, high = np.quantile(defined, (0.025, 0.975)) if len(defined) else (np.nan, np.nan)
+    return {"value": value, "low": float(low), "high": float(high), "status": "ok"}

@@ -1,0 +1,1 @@
+"""How curved the path of a video is in every layer."""

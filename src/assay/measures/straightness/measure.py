@@ -1,0 +1,214 @@
+"""Straightness: how curved the path is that a video takes through a layer's space.
+
+Hénaff et al. 2019; Harrington et al. 2022, Eqs. 1–4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy import stats
+from torch import Tensor
+
+from assay.core.errors import AssayError
+from assay.measures.base import Measure
+from assay.measures.showing import batch_size, require_batch_size, show
+from assay.measures.straightness.streaming import PIXELS, follow
+from assay.stimuli.clips import Sequences
+from assay.subject.layers import ALL, Layers
+from assay.subject.subject import Subject
+
+
+def turning_angles(trajectory: Tensor | np.ndarray[Any, Any]) -> Tensor:
+    """The T−2 angles, in degrees, between successive steps of a trajectory with time first.
+
+    With v_t = x_{t+1} − x_t and unit vectors u = v_t/‖v_t‖, w = v_{t+1}/‖v_{t+1}‖:
+    c_t = 2·atan2(‖u − w‖, ‖u + w‖), in float64 (an arccos of the dot product loses all angles below 0.03°
+    in float32). NaN where a step has no length: the angle is undefined.
+
+    Example:
+        >>> square = torch.tensor([[0., 0.], [1., 0.], [1., 1.], [0., 1.]])
+        >>> turning_angles(square)
+        tensor([90., 90.], dtype=torch.float64)
+
+    Eqs. 1–3.
+    """
+    x = torch.as_tensor(trajectory)
+    if x.dim() < 2:
+        raise AssayError(f"a trajectory is time × dimensions, not {tuple(x.shape)}")
+    if len(x) < 3:
+        raise AssayError(f"curvature needs at least 3 points, the trajectory has {len(x)}")
+    if x.is_complex():
+        x = torch.view_as_real(x)
+    steps = x.flatten(1).double().diff(dim=0)
+    units = steps / steps.norm(dim=1, keepdim=True)
+    difference, total = (units[1:] - units[:-1]).norm(dim=1), (units[1:] + units[:-1]).norm(dim=1)
+    return torch.rad2deg(2 * torch.atan2(difference, total))
+
+
+def curvature(trajectory: Tensor | np.ndarray[Any, Any], batched: bool | None = None) -> Any:
+    """Global curvature in degrees: the mean of the defined angles between successive steps.
+
+    c = mean_t c_t (see `turning_angles`); T points give T−2 angles.
+
+    Args:
+        trajectory: Time first (T × dimensions); or a batch of trajectories (batch × T × dimensions …).
+        batched: Whether the first axis is a batch. By default an array of two axes is one trajectory and
+            one of three or more is a batch; pass False for a trajectory of pictures (T×C×H×W).
+
+    Returns:
+        A float for one trajectory, a NumPy array for a batch; NaN where no angle is defined.
+
+    Example:
+        >>> t = torch.arange(13, dtype=torch.float64) * (2 * torch.pi / 12)
+        >>> round(curvature(torch.stack([t.cos(), t.sin()], 1)), 6)   # a regular 12-gon turns by 360°/12
+        30.0
+
+    Eq. 4 (whose index is loose: the released code averages the T−2 angles).
+    """
+    x = torch.as_tensor(trajectory)
+    if batched is None:
+        batched = x.dim() >= 3
+    if batched:
+        return np.array([curvature(one, batched=False) for one in x])
+    if not torch.isfinite(x).all():
+        raise AssayError("the trajectory has NaN or infinite values")
+    return turning_angles(x).nanmean().item()
+
+
+@dataclass(frozen=True)
+class Straightness(Measure):
+    """Curvature of every sequence at every layer, and its change from the pixels of the same frames.
+
+    Frames stream through the network in batches; of each layer only the last two frames are kept, and four
+    numbers for every three frames.
+
+    Table: one row per layer and sequence; the layer ``pixels`` is the input, before any preprocessing.
+    ``curvature_deg`` is the mean of ``n`` turning angles, ``change_deg`` its difference from the pixels
+    (negative: the layer straightens), ``undefined`` the number of angles left out because two consecutive
+    frames were identical, there or in the layer's space. ``status`` is ``ok``, ``undefined`` (no angle is
+    defined), ``not finite`` (the layer returned NaN or infinity) or ``not per frame`` (its output does not have
+    one entry per frame).
+
+    Args:
+        sequences: What to show.
+        layers: Which layers; all by default.
+        batch_size: Frames per forward pass; by default 32 on a CPU and 256 on a GPU.
+    """
+
+    sequences: Sequences
+    layers: Layers = ALL
+    batch_size: int | None = None
+
+    name: ClassVar[str] = "straightness"
+    value: ClassVar[str] = "curvature_deg"
+
+    def __post_init__(self) -> None:
+        require_batch_size(self.batch_size)
+
+    def check(self, subject: Subject) -> None:
+        """Every clip has three frames, the network sees one, and the layers exist."""
+        for clip in self.sequences:
+            _require_three(clip.name, sum(1 for _ in islice(clip.checked_frames(), 3)))
+        frames, _ = next(iter(self.sequences.batches(1)))
+        show(subject, torch.from_numpy(frames), lambda layer, output: None, self.layers)
+
+    def __call__(self, subject: Subject) -> pd.DataFrame:
+        """Show all sequences once."""
+        owners: list[np.ndarray[Any, Any]] = []
+        size = batch_size(subject, self.batch_size)
+
+        def batches() -> Iterator[Tensor]:
+            for frames, owner in self.sequences.batches(size):
+                owners.append(owner)
+                yield torch.from_numpy(frames)
+
+        angles = follow(subject, batches(), self.layers)
+        return self._table(np.concatenate(owners), angles)
+
+    def _table(self, owner: np.ndarray[Any, Any], paths: dict[str, np.ndarray[Any, Any] | None]) -> pd.DataFrame:
+        clips = self.sequences.clips
+        for i, clip in enumerate(clips):
+            _require_three(clip.name, int((owner == i).sum()))
+        within = (owner[2:] == owner[:-2]) if len(owner) > 2 else np.zeros(0, bool)
+        pixels = paths[PIXELS]
+        assert pixels is not None
+        rows = []
+        reference: dict[int, float] = {}
+        for order, (layer, path) in enumerate(paths.items()):
+            angles = np.full(len(pixels), np.nan) if path is None else path
+            undefined = np.isnan(pixels) | np.isnan(angles)
+            for i, clip in enumerate(clips):
+                mine = within & (owner[2:] == i)
+                kept = mine & ~undefined
+                finite = not np.isinf(angles[mine]).any()
+                value = float(angles[kept].mean()) if finite and kept.any() else float("nan")
+                if layer == PIXELS:
+                    reference[i] = value
+                status = "ok" if kept.any() else "undefined"
+                rows.append(
+                    {
+                        "layer": layer,
+                        "order": order,
+                        "sequence": clip.name,
+                        "condition": clip.condition,
+                        "curvature_deg": value,
+                        "change_deg": value - reference[i],
+                        "n": int(kept.sum()),
+                        "undefined": int((mine & undefined).sum()),
+                        "status": "not per frame" if path is None else status if finite else "not finite",
+                    }
+                )
+        return pd.DataFrame(rows)
+
+    def summary(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Per layer and condition: mean over sequences, SEM, 95 % interval (Student's t), n."""
+        rows = []
+        for (order, layer, condition), group in table.groupby(["order", "layer", "condition"], sort=False):
+            good = group[group["status"] == "ok"]
+            mean, sem, low, high = _mean_interval(good["curvature_deg"].to_numpy())
+            rows.append(
+                {
+                    "layer": layer,
+                    "order": order,
+                    "condition": condition,
+                    "curvature_deg": mean,
+                    "sem_deg": sem,
+                    "low": low,
+                    "high": high,
+                    "change_deg": good["change_deg"].mean(),
+                    "n": len(good),
+                    "left_out": len(group) - len(good),
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def predictors(self, table: pd.DataFrame) -> dict[str, float]:
+        """Change of curvature from the pixels, over sequences: at the last layer, and where it is lowest."""
+        inside = table[(table["layer"] != PIXELS) & (table["status"] == "ok")]
+        change = inside.groupby("order")["change_deg"].mean()
+        last, lowest = (change.iloc[-1], change.min()) if len(change) else (float("nan"),) * 2
+        return {"curvature change of the last layer": float(last), "lowest curvature change": float(lowest)}
+
+
+def _require_three(name: str, frames: int) -> None:
+    if frames < 3:
+        raise AssayError(f"clip {name!r} has {frames} frames: curvature needs at least 3")
+
+
+def _mean_interval(values: np.ndarray[Any, Any]) -> tuple[float, float, float, float]:
+    n = len(values)
+    if n == 0:
+        return (float("nan"),) * 4
+    mean = float(values.mean())
+    if n == 1:
+        return mean, float("nan"), float("nan"), float("nan")
+    sem = float(values.std(ddof=1) / np.sqrt(n))
+    half = float(stats.t.ppf(0.975, n - 1)) * sem
+    return mean, sem, mean - half, mean + half

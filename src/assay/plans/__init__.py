@@ -1,0 +1,1 @@
+"""Plans: YAML files read into typed settings."""

@@ -1,0 +1,242 @@
+"""Plans: a YAML file that says which subjects are asked which questions, and where the answers go."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from assay.core.errors import AssayError, nearest
+from assay.measures.base import Measure
+from assay.plans.settings import Node, build, convert, read_yaml
+from assay.runs.evaluate import Resources, evaluate
+from assay.runs.run import Run
+from assay.stimuli import (
+    Family,
+    Gratings,
+    Images,
+    InvarianceTest,
+    Labelled,
+    Mixup,
+    NaturalVideo,
+    Noise,
+    ParametricTest,
+    Perturbation,
+    Sequences,
+    Transformed,
+    camera_sequences,
+    camera_video,
+    load_coil20,
+    load_images,
+    load_labelled,
+    load_sequences,
+    turning_objects,
+)
+from assay.subject.source import SubjectSource, import_named
+from assay.subject.subject import Subject
+
+CONTROLS = ("natural", "pixel_fade", "contrast_fade")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run.
+
+    Args:
+        subjects: Where the networks come from.
+        measures: What is asked of each, by label.
+        run: Where the run goes.
+        seed: State of the random numbers at the start of every cell.
+        resources: What a cell needs on a Ray cluster.
+        text: The plan as written.
+        places: File, line and key of each subject, for errors.
+    """
+
+    subjects: tuple[SubjectSource, ...]
+    measures: dict[str, Measure]
+    run: str
+    seed: int = 0
+    resources: Resources = field(default_factory=Resources)
+    text: dict[str, Any] = field(default_factory=dict)
+    places: tuple[str, ...] = ()
+
+    def load_subjects(self) -> list[Subject]:
+        """Make all networks."""
+        made = []
+        for i, source in enumerate(self.subjects):
+            try:
+                made.append(source.load())
+            except AssayError as error:
+                where = self.places[i] if i < len(self.places) else f"subjects[{i}]"
+                raise AssayError(f"{where}: {error}") from error
+        return made
+
+    def execute(self, ray: bool | str = False) -> Run:
+        """Do what is missing."""
+        return evaluate(
+            self.load_subjects(),
+            self.measures,
+            self.run,
+            seed=self.seed,
+            ray=ray,
+            resources=self.resources,
+            plan=self.text,
+        )
+
+
+def load_plan(path: str | Path) -> Plan:
+    """Read and check a plan. Paths in it are relative to it."""
+    root = read_yaml(Path(path))
+    known = ("subjects", "measures", "run", "seed", "resources")
+    for key, node in root.items():
+        if key not in known:
+            node.fail(f"unknown key{nearest(key, known)}")
+    for key in ("subjects", "measures"):
+        if key not in root.value:
+            root.fail(f"lacks the key {key!r}")
+        if not root[key].elements():
+            root[key].fail("is an empty list")
+    subjects = tuple(_subject(node) for node in root["subjects"].elements())
+    labels = [s.label for s in subjects]
+    for i, label in enumerate(labels):
+        if label in labels[:i]:
+            root["subjects"][i].fail(f"a second subject is called {label!r}: give it a name of its own")
+    measures: dict[str, Measure] = {}
+    for node in root["measures"].elements():
+        label, measure = load_measure(node)
+        if label in measures:
+            node.fail(f"a second measure is called {label!r}: give it a name of its own")
+        measures[label] = measure
+    run = convert(root["run"], str, {}) if "run" in root.value else f"runs/{Path(path).stem}"
+    if "://" not in run and not Path(run).is_absolute():
+        run = str(Path(path).parent / run)
+    seed = convert(root["seed"], int, {}) if "seed" in root.value else 0
+    if not 0 <= seed < 2**63:
+        root["seed"].fail(f"is {seed}, expected a whole number from 0 to 2⁶³ − 1")
+    resources = build(Resources, root["resources"]) if "resources" in root.value else Resources()
+    places = tuple(node.where for node in root["subjects"].elements())
+    return Plan(subjects, measures, run, seed, resources, root.value, places)
+
+
+def _subject(node: Node) -> SubjectSource:
+    source = SubjectSource(node.value) if isinstance(node.value, str) else build(SubjectSource, node)
+    if source.source.endswith(".onnx") and not Path(source.source).is_absolute():
+        source = replace(source, source=str(node.file.parent / source.source), name=source.name)
+    return source
+
+
+def load_measure(node: Node, data: Labelled | None = None) -> tuple[str, Measure]:
+    """A measure as a plan writes it, with its label; ``data`` is what it is asked on where the plan does not say."""
+    entries = dict(node.items())
+    if "measure" not in entries:
+        node.fail("lacks the key 'measure'")
+    name = convert(entries["measure"], str, {})
+    try:
+        kind = import_named(name, f"measure {name!r}") if ":" in name else Measure.named(name)
+    except AssayError as error:
+        raise AssayError(f"{entries['measure'].where}: {error}") from error
+    if not (isinstance(kind, type) and issubclass(kind, Measure)):
+        entries["measure"].fail(f"{name!r} is not a measure, that is a subclass of assay.Measure")
+    label = convert(entries["name"], str, {}) if "name" in entries else kind.name or kind.__name__
+    settings = {k: v for k, v in node.value.items() if k not in ("measure", "name")}
+    asked_on_data = "data" in inspect.signature(kind).parameters and "data" not in settings
+    given = {"data": data} if data is not None and asked_on_data else {}
+    measure = build(kind, replace(node, value=settings), STIMULI, **given)
+    return label, measure
+
+
+def load_sequences_node(node: Node) -> Sequences:
+    """Sequences as a plan writes them: one of `SEQUENCES` with its settings, and ``control``."""
+    entries = dict(node.items())
+    controls = ["natural"]
+    if "control" in entries:
+        kinds = entries["control"]
+        controls = list(kinds.value) if isinstance(kinds.value, list) else [kinds.value]
+        for kind in controls:
+            if kind not in CONTROLS:
+                kinds.fail(f"{kind!r} is not a condition{nearest(str(kind), CONTROLS)}")
+    settings = replace(node, value={k: v for k, v in node.value.items() if k != "control"})
+    if "folder" in entries:
+        hinted = convert(entries["folder"], Path, {})
+        rest = replace(node, value={k: v for k, v in settings.value.items() if k != "folder"})
+        natural = build(load_sequences, rest, folder=hinted)
+    else:
+        natural = _one_of(settings, SEQUENCES, "'folder' (frames or videos)")
+    made = {
+        "natural": lambda: natural,
+        "pixel_fade": natural.pixel_fade,
+        "contrast_fade": natural.contrast_fade,
+    }
+    chosen = [made[kind]() for kind in controls]
+    return replace(natural, clips=tuple(clip for sequences in chosen for clip in sequences))
+
+
+def _moving(node: Node) -> Sequences:
+    motion = node["motion"].value if "motion" in dict(node.items()) else node.fail("lacks the key 'motion'")
+    rest = replace(node, value={k: v for k, v in node.value.items() if k != "motion"})
+    moving = build(camera_video, rest)
+    if motion not in moving:
+        node["motion"].fail(f"is {motion!r}, expected one of {', '.join(map(repr, moving))}")
+    return moving[motion]
+
+
+def _from_path(load: Callable[..., Any], folder: str) -> Callable[[Node], Any]:
+    """What a function loads from the entry ``path``, the other entries being its settings."""
+
+    def loader(node: Node) -> Any:
+        entries = dict(node.items())
+        if "path" not in entries:
+            node.fail(f"lacks the key 'path' ({folder}, or an .npz file)")
+        rest = replace(node, value={k: v for k, v in node.value.items() if k != "path"})
+        return build(load, rest, path=convert(entries["path"], Path, {}))
+
+    return loader
+
+
+def _perturbation(node: Node) -> Perturbation:
+    """A mapping with the name under its kind: ``mixup: inter``, ``noise: {}`` or ``function: rotation``."""
+    kinds: dict[str, Callable[..., Perturbation]] = {"mixup": Mixup, "noise": Noise, "function": Transformed}
+    names = {"mixup": "kind", "function": "function"}
+    entries = dict(node.items())
+    found = [key for key in entries if key in kinds]
+    if len(found) != 1:
+        node.fail(f"needs exactly one of {', '.join(map(repr, kinds))}")
+    (kind,) = found
+    settings = {k: v for k, v in node.value.items() if k != kind}
+    if kind in names:
+        settings[names[kind]] = node.value[kind]
+    return build(kinds[kind], replace(node, value=settings))
+
+
+def _one_of(node: Node, kinds: Mapping[str, Callable[[Node], Any]], more: str = "") -> Any:
+    """What the one entry of a mapping, named for its kind, says."""
+    known = [*([more] if more else []), *(f"'{kind}'" for kind in kinds)]
+    found = [key for key, _ in node.items() if key in kinds]
+    if len(node.value) != 1 or len(found) != 1:
+        extra = next((key for key in node.value if key not in kinds), None)
+        hint = "" if extra is None else f"; {extra!r} is none of them{nearest(extra, kinds)}"
+        node.fail(f"needs exactly one of {', '.join(known)}, with its settings under it{hint}")
+    return kinds[found[0]](node[found[0]])
+
+
+SEQUENCES: dict[str, Callable[[Node], Any]] = {
+    "camera": lambda node: build(camera_sequences, node),
+    "moving": _moving,
+    "objects": lambda node: build(turning_objects, node),
+    "coil20": lambda node: build(load_coil20, replace(node, value={}), path=convert(node, Path, {})),
+}
+TESTS: dict[str, Callable[[Node], Any]] = {
+    "gratings": lambda node: build(Gratings, node),
+    "video": lambda node: build(NaturalVideo, node, STIMULI),
+    "parametric": lambda node: build(ParametricTest, node, STIMULI),
+}
+STIMULI: dict[Any, Callable[[Node], Any]] = {
+    Sequences: load_sequences_node,
+    Images: _from_path(load_images, "a folder of pictures"),
+    Labelled: _from_path(load_labelled, "a folder of IDX files"),
+    Perturbation: _perturbation,
+    Family: lambda node: build(Family, node),
+    InvarianceTest: lambda node: _one_of(node, TESTS),
+}

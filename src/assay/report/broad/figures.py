@@ -1,0 +1,335 @@
+"""The graphs of a broad evaluation (the plan, §5.6), as neutral charts, and any such chart drawn as a picture."""
+
+from __future__ import annotations
+
+import io
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import matplotlib as mpl
+import pandas as pd
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from assay.report.broad.evaluation import Evaluation, TaskShown, rows
+from assay.report.document import DotChart, LineChart, Mark, Point, Series
+
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#a0548b", "#b07c00", "#3f8fc9", "#6b6b6b", "#8a5a2b")
+_INK, _QUIET, _LINE, _BAD = "#1c2430", "#5c6675", "#d9dee5", "#b3261e"
+_OF_CONDITION = {1: 6, 2: 5, 3: 4, 4: 3, 5: 2, 6: 0}  # the focal condition is the first colour
+_MARKERS = ("o", "D", "s", "^")
+
+
+def per_class(e: Evaluation, task: TaskShown) -> DotChart | None:
+    """Graph 1: the metric of every class, one mark a fold."""
+    table = _numbers(e.table("values", task.name, "run", "label", "fold", "value"), e, task, "value")
+    if table.empty:
+        return None
+    marks = [
+        Mark(
+            task.labels.index(str(row["label"])), task.runs.index(str(row["run"])), float(row["value"]), None,
+            f"{e.describe(str(row['run']))} · {row['label']}, fold {row['fold']}: {row['value']:.4f}",
+        )
+        for row in rows(table) if str(row["label"]) in task.labels
+    ]  # fmt: skip
+    folds = table["fold"].nunique()
+    return DotChart(
+        f"Graph 1. {task.title}: {task.one} by {_word(task)}, one mark a fold ({task.better})",
+        task.one,
+        task.labels,
+        _series(e, task),
+        tuple(marks),
+        f"{task.one} of {table['run'].nunique()} runs for each of {len(task.labels)} {_words(task)}, {folds} folds "
+        "each; the means are in a table below.",
+        csv=e.csv("values"),
+    )
+
+
+def per_fold(e: Evaluation, task: TaskShown) -> DotChart | None:
+    """Graph 2: the mean over classes in every fold, with its standard error over classes."""
+    table = _numbers(e.table("by_fold", task.name, "run", "fold", "mean", "se"), e, task, "mean")
+    if table.empty:
+        return None
+    folds = sorted(table["fold"].unique())
+    marks = [
+        Mark(
+            folds.index(row["fold"]), task.runs.index(str(row["run"])), float(row["mean"]), _around(row),
+            f"{e.describe(str(row['run']))} · fold {row['fold']}: {_value(row)}",
+        )
+        for row in rows(table)
+    ]  # fmt: skip
+    return DotChart(
+        f"Graph 2. {task.title}: {task.metric} in each fold ± standard error over {_words(task)} ({task.better})",
+        task.metric,
+        tuple(f"fold {fold}" for fold in folds),
+        _series(e, task),
+        tuple(marks),
+        f"{task.metric} of {table['run'].nunique()} runs in each of {len(folds)} folds, with standard errors over "
+        f"{len(task.labels)} {_words(task)}.",
+        csv=e.csv("by_fold"),
+    )
+
+
+def grand_means(e: Evaluation, task: TaskShown) -> DotChart | None:
+    """Graph 3: the mean over folds, with its standard error over folds; runs without one say why."""
+    table = _numbers(e.table("grand", task.name, "run", "mean", "se"), e, task, "mean")
+    marks, absent, said = [], [], []
+    for i, run in enumerate(task.runs):
+        mine = rows(table[table["run"].astype(str) == run])
+        if not mine:
+            why = e.status(task, run)[0] if not e.counts(task, run) else "no value"
+            absent.append((i, why))
+            said.append(f"{run} {why}")
+            continue
+        row = mine[0]
+        of = f", {int(row['n_folds'])} folds" if "n_folds" in row and not pd.isna(row["n_folds"]) else ""
+        value = _value(row)
+        marks.append(Mark(i, i, float(row["mean"]), _around(row), f"{e.describe(run)}: {value}{of}"))
+        said.append(f"{run} {value}")
+    if not marks:
+        return None
+    return DotChart(
+        f"Graph 3. {task.title}: mean {task.metric} ± standard error over folds ({task.better})",
+        f"mean {task.metric}",
+        task.runs,
+        _series(e, task),
+        tuple(marks),
+        f"Mean {task.metric} ± standard error over folds: {'; '.join(said)}.",
+        spread=False,
+        absent=tuple(absent),
+        csv=e.csv("grand"),
+    )
+
+
+def forest(e: Evaluation, task: TaskShown) -> DotChart | None:
+    """All contrasts with their intervals; contrasts without one say so."""
+    table = e.table("contrasts", task.name, "contrast", "team", "difference", "low", "high")
+    if table.empty:
+        return None
+    names = list(e.teams.values())
+    groups, marks, absent, said = [], [], [], []
+    for i, row in enumerate(rows(table)):
+        team = e.team(row["team"])
+        groups.append(f"{row['contrast']} · {team}" if team else str(row["contrast"]))
+        if pd.isna(row["difference"]):
+            absent.append((i, "no comparison"))
+            said.append(f"{groups[-1]}: no comparison")
+            continue
+        interval = None if pd.isna(row["low"]) else (float(row["low"]), float(row["high"]))
+        told = f"{groups[-1]}: {difference(row)}"
+        said.append(told)
+        marks.append(
+            Mark(i, names.index(team) if team in names else 0, float(row["difference"]), interval,
+                 f"{told}. {row.get('question') or ''}")
+        )  # fmt: skip
+    return DotChart(
+        f"{task.title}: advantage in {task.metric} with 95 % two-component intervals (right of 0 is better)",
+        f"advantage in {task.metric}",
+        tuple(groups),
+        tuple(Series(name, i % 8, i % 4) for i, name in enumerate(names)) or (Series("", 0),),
+        tuple(marks),
+        "; ".join(said) + ".",
+        reference=0.0,
+        rows=True,
+        spread=False,
+        absent=tuple(absent),
+        csv=e.csv("contrasts"),
+    )
+
+
+def difference(row: dict[str, Any]) -> str:
+    """A difference with its interval, as ``+0.031 (0.012 to 0.050)``."""
+    if pd.isna(row["difference"]):
+        return "no comparison"
+    ends = "" if pd.isna(row["low"]) else f" ({row['low']:+.3f} to {row['high']:+.3f})"
+    return f"{row['difference']:+.3f}{ends}"
+
+
+def learning_curves(e: Evaluation, task: TaskShown) -> LineChart | None:
+    """Condition 6 by the share of the unlabelled data its learner was trained on; 0 is random weights."""
+
+    def places(_: str, runs: list[str]) -> list[tuple[str, float, str]]:
+        shares = sorted((_share(run), run) for run in runs if ".layer" not in run)
+        return [(run, share, f"{share:.0%} of the data") for share, run in shares]
+
+    caption = f"{task.title}: learning curves of condition 6 ({task.better}; 0 % is random weights; ± standard error)"
+    return _beside_6(e, task, places, caption, "share of the unlabelled data")
+
+
+def layer_contributions(e: Evaluation, task: TaskShown) -> LineChart | None:
+    """Condition 6 with the classifier reading each layer in turn; the last is the run itself."""
+    modality = [t for t in e.manifest["tasks"] if t["modality"] == task.modality]
+
+    def places(six: str, runs: list[str]) -> list[tuple[str, float, str]]:
+        depth = 1 + max(sum(run.startswith(f"{six}.layer") for run in t["runs"]) for t in modality)
+        layers = sorted((int(run.partition(".layer")[2] or depth), run) for run in runs if ".share" not in run)
+        return [(run, (i - 1) / max(depth - 1, 1), f"layer {i} of {depth}") for i, run in layers]
+
+    caption = f"{task.title}: condition 6 read at each layer ({task.better}; ± standard error)"
+    return _beside_6(e, task, places, caption, "relative depth: first to last layer")
+
+
+def _beside_6(
+    e: Evaluation,
+    task: TaskShown,
+    places: Callable[[str, list[str]], list[tuple[str, float, str]]],
+    caption: str,
+    x_label: str,
+) -> LineChart | None:
+    """A line for each team: its run of condition 6 and those beside it, each at its place on x, with a label."""
+    lines = []
+    for letter, team in e.teams.items():
+        found = e.beside(task, f"6{letter}")
+        points = [
+            Point(place, found[run]["mean"], _around(found[run]), label, f"{task.metric} {_value(found[run])}")
+            for run, place, label in places(f"6{letter}", list(found))
+        ]
+        if len(points) > 1:
+            lines.append((team, tuple(points)))
+    return LineChart(caption, x_label, f"mean {task.metric}", tuple(lines), csv=e.csv("extra")) if lines else None
+
+
+def _share(run: str) -> float:
+    """Of the data, as a run's key has it.
+
+    >>> _share("6s.share0.25"), _share("6s")
+    (0.25, 1.0)
+    """
+    return float(run.partition(".share")[2] or 1)
+
+
+def _numbers(table: pd.DataFrame, e: Evaluation, task: TaskShown, value: str) -> pd.DataFrame:
+    """Only runs that count: what a failed run left behind is no result."""
+    known = {run for run in task.runs if e.counts(task, run)}
+    return table[table["run"].astype(str).isin(known)].dropna(subset=[value])
+
+
+def _series(e: Evaluation, task: TaskShown) -> tuple[Series, ...]:
+    letters = list(e.teams)
+    made = []
+    for run in task.runs:
+        gone = "" if e.counts(task, run) else f" ({e.status(task, run)[0]})"
+        shape = letters.index(run[1:]) % 2 if run[1:] in letters else 2
+        made.append(Series(f"{e.short(run)}{gone}", _OF_CONDITION[int(run[0])], shape))
+    return tuple(made)
+
+
+def _word(task: TaskShown) -> str:
+    return "class" if task.modality == "video" else "rating"
+
+
+def _words(task: TaskShown) -> str:
+    return "classes" if task.modality == "video" else "ratings"
+
+
+def _around(row: dict[str, Any]) -> tuple[float, float] | None:
+    return None if pd.isna(row["se"]) else (float(row["mean"] - row["se"]), float(row["mean"] + row["se"]))
+
+
+def _value(row: dict[str, Any]) -> str:
+    return f"{row['mean']:.3f}" + ("" if pd.isna(row["se"]) else f" ± {row['se']:.3f}")
+
+
+# -- as pictures ----------------------------------------------------------------------------------------
+
+
+def picture(chart: DotChart | LineChart, width: float, height: float) -> bytes:
+    """A chart as PNG, in inches; the same chart gives the same bytes."""
+    style: Any = {"text.parse_math": False, "font.family": "DejaVu Sans", "font.size": 10}
+    with mpl.rc_context(style), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph")  # a letter the font lacks is drawn as a box
+        figure = Figure(figsize=(width, height), dpi=160, layout="constrained")
+        FigureCanvasAgg(figure)
+        axes: Any = figure.add_subplot()
+        for side in ("top", "right", "left"):
+            axes.spines[side].set_visible(False)
+        axes.spines["bottom"].set_color(_LINE)
+        axes.tick_params(colors=_INK, length=0)
+        (_dots if isinstance(chart, DotChart) else _lines)(axes, chart)
+        held = io.BytesIO()
+        figure.savefig(held, format="png", metadata={"Software": None})
+    return held.getvalue()
+
+
+def _dots(axes: Any, chart: Any) -> None:
+    count = len(chart.series) if chart.spread else 1
+
+    def at(mark: Mark) -> float:
+        return mark.group + ((mark.series + 0.5) / count * 0.8 - 0.4 if chart.spread else 0.0)
+
+    size = 16 if chart.spread else 55
+    for i, series in enumerate(chart.series):
+        marks = [m for m in chart.marks if m.series == i]
+        color, shape = COLORS[series.color % 8], _MARKERS[series.shape]
+        place, values = [at(m) for m in marks], [m.value for m in marks]
+        x, y = (values, place) if chart.rows else (place, values)
+        axes.scatter(x, y, s=size, color=color, marker=shape, label=series.name, zorder=3, linewidths=0)
+        barred = [(at(m), *m.interval) for m in marks if m.interval is not None]
+        if barred:
+            bars = axes.hlines if chart.rows else axes.vlines
+            bars(*zip(*barred, strict=True), color=color, linewidth=1.4 if chart.spread else 2.2, zorder=2)
+    n = len(chart.groups)
+    names = [_cut(name, 34 if chart.rows else 22) for name in chart.groups]
+    if chart.rows:
+        axes.set_yticks(range(n), names)
+        axes.set_ylim(n - 0.5, -0.5)
+        axes.set_xlabel(chart.value_label, color=_QUIET)
+    else:
+        # About 110 characters of this size fit under a chart of slide width.
+        tilt = sum(len(name) + 2 for name in names) > 95 * axes.figure.get_figwidth() / 12
+        axes.set_xticks(range(n), names, rotation=30 if tilt else 0, ha="right" if tilt else "center")
+        axes.set_xlim(-0.5, n - 0.5)
+        axes.set_ylabel(chart.value_label, color=_QUIET)
+    axes.grid(axis="x" if chart.rows else "y", color=_LINE, linewidth=0.8, zorder=0)
+    if chart.spread:
+        for i in range(1, n):
+            axes.axvline(i - 0.5, color=_LINE, linewidth=0.8, linestyle=(0, (2, 4)))
+    if chart.reference is not None:
+        (axes.axvline if chart.rows else axes.axhline)(
+            chart.reference, color=_QUIET, linewidth=1.2, linestyle="--", zorder=1
+        )
+    for group, why in chart.absent:
+        if chart.rows:
+            axes.text(0.01, group, why, color=_BAD, va="center", transform=axes.get_yaxis_transform())
+        else:
+            axes.text(
+                group,
+                0.03,
+                why,
+                color=_BAD,
+                rotation=90,
+                ha="center",
+                va="bottom",
+                transform=axes.get_xaxis_transform(),
+            )
+    if chart.spread:
+        columns = max(1, min(len(chart.series), math.ceil(len(chart.series) / 2)))
+        axes.figure.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize=9, markerscale=2)
+
+
+def _lines(axes: Any, chart: Any) -> None:
+    for i, (name, points) in enumerate(chart.lines):
+        x, y = [p.x for p in points], [p.y for p in points]
+        axes.plot(x, y, color=COLORS[i % 8], marker=_MARKERS[i % 4], linewidth=2, label=name)
+        banded = [p for p in points if p.band is not None]
+        axes.fill_between(
+            [p.x for p in banded], [p.band[0] for p in banded], [p.band[1] for p in banded], color=COLORS[i % 8],
+            alpha=0.16, linewidth=0,
+        )  # fmt: skip
+    axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    axes.set_xlabel(chart.x_label, color=_QUIET)
+    axes.set_ylabel(chart.y_label, color=_QUIET)
+    axes.grid(axis="y", color=_LINE, linewidth=0.8)
+    axes.figure.legend(loc="outside lower center", ncols=max(1, len(chart.lines)), frameon=False)
+
+
+def _cut(text: str, most: int) -> str:
+    """A label that fits.
+
+    >>> _cut("AnswerPhone", 22), _cut("a very long name of a class", 12)
+    ('AnswerPhone', 'a very long…')
+    """
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"

@@ -1,0 +1,1 @@
+"""How each measure is shown."""

@@ -1,0 +1,83 @@
+"""How straightness is shown: a sentence per subject, a curve across layers, a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from assay.report.document import Items, LineChart, Point, Table, Text, shows
+from assay.runs.run import Run
+
+NOTES = {
+    "curvature_deg": "mean over sequences of the mean angle between successive steps, in degrees",
+    "sem_deg": "standard error of that mean over sequences",
+    "low": "lower end of the 95 % interval (Student's t over sequences)",
+    "high": "upper end of the 95 % interval",
+    "change_deg": "difference from the pixels of the same frames; negative: the layer straightens",
+    "n": "sequences in the mean",
+    "left_out": "sequences left out because no angle was defined or the layer was not finite",
+}
+CONDITIONS = {
+    "natural": "natural sequences",
+    "pixel_fade": "pixel-fade control",
+    "contrast_fade": "contrast-fade control",
+}
+
+
+@shows("straightness")
+def section(label: str, described: dict[str, Any], run: Run) -> list[Any]:
+    """Blocks for one straightness measure."""
+    summary = run.summary(label)
+    stimuli = described["settings"]["sequences"]["is"]
+    blocks: list[Any] = [Text(f"Shown: {stimuli}. Image size alone moves curvature by several degrees.")]
+    for condition, group in summary.groupby("condition", sort=False):
+        name = CONDITIONS.get(str(condition), str(condition))
+        blocks.append(Items(tuple(_sentences(group, name))))
+        blocks.append(_chart(group, name))
+    blocks.append(Table("Curvature by layer", summary.drop(columns="order"), NOTES))
+    return blocks
+
+
+def _sentences(group: pd.DataFrame, name: str) -> list[str]:
+    sentences = []
+    for subject, rows in group.groupby("subject", sort=False):
+        last = rows.iloc[-1]
+        if pd.isna(last["curvature_deg"]):
+            sentences.append(f"{subject}, {name}: undefined at {last['layer']}.")
+            continue
+        change = last["change_deg"]
+        verb = "straightens" if change < 0 else "curves"
+        spread = "" if pd.isna(last["sem_deg"]) else f" ± {last['sem_deg']:.1f}"
+        sentences.append(
+            f"{subject} {verb} {name} by {abs(change):.1f}°: {last['curvature_deg']:.1f}{spread}° at "
+            f"{last['layer']} (mean ± SEM, n = {last['n']})."
+        )
+    return sentences
+
+
+def _chart(group: pd.DataFrame, name: str) -> LineChart:
+    lines = []
+    for subject, rows in group.groupby("subject", sort=False):
+        rows = rows.reset_index(drop=True)
+        depth = max(len(rows) - 1, 1)
+        points = []
+        for i, row in rows.iterrows():
+            if pd.isna(row["curvature_deg"]):
+                continue
+            value, sem = float(row["curvature_deg"]), float(row["sem_deg"])
+            band = None if pd.isna(sem) else (value - sem, value + sem)
+            spread = "" if band is None else f" ± {sem:.2f}"
+            detail = f"{row['curvature_deg']:.2f}{spread}°, {row['change_deg']:+.2f}° from pixels, n = {row['n']}"
+            x = int(str(i)) / depth
+            points.append(Point(x, value, band, str(row["layer"]), detail))
+        lines.append((str(subject), tuple(points)))
+    pixels = group[group["layer"] == "pixels"]["curvature_deg"].dropna()
+    reference = ("pixels", float(pixels.iloc[0])) if len(pixels) else None
+    return LineChart(
+        f"Curvature across layers, {name} (band: ± SEM over sequences)",
+        "relative depth: input to output",
+        "curvature (degrees)",
+        tuple(lines),
+        reference,
+    )

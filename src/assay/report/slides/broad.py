@@ -1,0 +1,221 @@
+"""The plan's PowerPoint document (§3.1, Document): the report of a broad evaluation as slides, in the plan's order."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+
+from assay.report.broad import text
+from assay.report.broad.evaluation import Evaluation, TaskShown
+from assay.report.broad.figures import forest, grand_means, layer_contributions, learning_curves, per_class, per_fold
+from assay.report.broad.report import (
+    DIAGNOSTIC_CLAIMS,
+    MAIN_CLAIMS,
+    checklist_table,
+    class_table,
+    component_table,
+    conformance_table,
+    contrasts_table,
+    deviations,
+    glossary_table,
+    hardware,
+    partition_table,
+    published_table,
+    ranking_table,
+    sizes,
+    status_blocks,
+    verdict_matrix,
+    verdicts,
+    warning_blocks,
+)
+from assay.report.document import Facts, Flow, Items, Table, Text
+from assay.report.slides.deck import Beside, Deck, Editable
+
+_NO_RESULT = "No run of this task has a result."
+
+
+def write_slides(folder: str) -> str:
+    """Write ``slides.pptx`` into the folder of an analysed evaluation; return its path. Equal input, equal bytes."""
+    e = Evaluation(folder)
+    e.files.write("slides.pptx", broad_deck(e).bytes())
+    return e.files.path("slides.pptx")
+
+
+def broad_deck(e: Evaluation) -> Deck:
+    """All slides, in the order of the plan's §3.1."""
+    deck = Deck(
+        f"Broad Evaluation: {e.name}",
+        f"Broad Evaluation: {e.name} · {e.edition} · manifest {e.digest[:12]}",
+        datetime.fromisoformat(e.manifest["written"]).replace(tzinfo=None),
+    )
+    whole = [t for t in e.tasks if t.whole]
+    _opening(deck, e)
+    for task in whole:
+        _results(deck, e, task)
+    stated = "Plan §5.1. " + " ".join(text.CLAIMS)
+    deck.add("Are the claims supported?", [verdicts(e, whole, MAIN_CLAIMS)], f"{stated} {text.TWO_COMPONENTS}")
+    deck.add("All verdicts", [verdict_matrix(e, tuple(whole))], stated)
+    why = (
+        "If 6 is not better than 4 or than 5, the plan (§5.2) says: either the task is unsuitable or the deep learning "
+    )
+    deck.add(
+        "Diagnostics: does it learn, does depth help?",
+        [verdicts(e, whole, DIAGNOSTIC_CLAIMS)],
+        f"{why}system is not performing well.",
+    )
+    for task in whole:
+        charts = tuple(c for c in (learning_curves(e, task), layer_contributions(e, task)) if c is not None)
+        if charts:
+            what = "Plan §5.4.1 and §5.4.2: wanted at the end of the phase."
+            deck.add(f"{task.title}: learning curve and layers", [Beside(charts)], what)
+    deck.add("Conformance and documents", [checklist_table(e), *_conformance(e)], "Plan §3.2, Validation.")
+    _issues(deck, e)
+    _appendix(deck, e, whole)
+    return deck
+
+
+def _opening(deck: Deck, e: Evaluation) -> None:
+    tasks = ", ".join(f"{t.title} ({t.metric})" for t in e.tasks if t.whole)
+    facts = [
+        ("teams", ", ".join(f"{name} ({letter})" for letter, name in e.teams.items())),
+        ("tasks", tasks),
+        ("edition", f"{e.edition}; {'for comments of the teams' if e.protocol.get('draft') else 'final'}"),
+        ("changes since the last edition", "; ".join(_changes(e))),
+        ("written", str(e.manifest["written"])[:16].replace("T", " ") + " UTC"),
+        ("manifest (SHA-256)", e.digest),
+        ("commitment to the seed", str(e.manifest["commitment"])),
+    ]
+    deck.add(f"Broad Evaluation: {e.name}", [Facts(tuple(facts))], "Version 4 of the Broad Evaluation Plan (2010).")
+    deck.add(
+        "Claims", [Items(text.CLAIMS)], "Plan §5.1. The teams specified one claim; what is not claimed is theirs too."
+    )
+    deck.add(
+        "Process",
+        [Text("Blue: the evaluators; orange: the teams."), Flow("Evaluation process", text.FLOW_OF_PROCESS)],
+        "Plan §3.1, Fig. 1. Reports go through drafts and comments.",
+    )
+    deck.add(
+        "Six conditions",
+        [Text("Blue: the evaluators'; orange: the team's."), Flow("The six conditions", text.FLOW_OF_CONDITIONS)],
+        "Plan §5.2, Fig. 2. " + " ".join(f"{name}: {shows}" for name, _, shows in text.GLOSSARY),
+    )
+    components = component_table(e)
+    deck.add("Components", [components], "Plan §5.3. Parameters come from files; the source of each module is hashed.")
+    deck.add(
+        "Metrics",
+        [Items(text.METRICS)],
+        "Plan §5.4.1. Recall is compared in whole numbers; ties are admitted together.",
+    )
+    protocol = [
+        ("folds (K)", str(e.protocol["k"])),
+        ("share of text to train on (P)", f"{e.protocol['p']:.0%}"),
+        ("reviews that make the folds (N)", f"{e.protocol['n']:,}"),
+        ("runs a task", str(len(e.tasks[0].runs))),
+        ("resamples of the test set", f"{e.protocol['bootstrap']:,}"),
+        ("margins (δ)", ", ".join(f"{k} {v:g}" for k, v in e.protocol["margin"].items())),
+    ]
+    sized = partition_table(e).frame.drop(columns=["partition", "runs on it"])
+    deck.add("Protocol", [Facts(tuple(protocol)), Table("Sizes", sized)], text.PROTOCOL)
+    machine = e.manifest.get("environment", {})
+    versions = [(name, version) for name, version in machine.get("packages", {}).items()]
+    kept = [
+        *hardware(e),
+        ("versions", ", ".join(f"{n} {v}" for n, v in [("python", machine.get("python", "")), *versions])),
+    ]
+    departed = deviations(e) or ["The protocol is the plan's, without deviation."]
+    deck.add(
+        "Logistics, deviations and contingencies",
+        [Facts(tuple(kept)), Items(tuple(departed))],
+        "Plan §6 and §8.2. Speed and space are not evaluation metrics (§5.4.1).",
+    )
+    deck.add("How every run went", [*_strip(e)], "A run that failed is shown as such; nothing takes its place.")
+
+
+def _strip(e: Evaluation) -> list[Any]:
+    return [Items(block.items[:6]) if isinstance(block, Items) else block for block in status_blocks(e)]
+
+
+def _results(deck: Deck, e: Evaluation, task: TaskShown) -> None:
+    size = sizes(e, task)
+    one, two, three = per_class(e, task), per_fold(e, task), grand_means(e, task)
+    if one is None or two is None or three is None:
+        deck.add(f"{task.title}: {task.metric}", [Text(_NO_RESULT), Text(size)], size)
+        return
+    what = f"Plan §5.6. {size}"
+    deck.add(one.caption, [one], f"{what} Every classifier is trained once for each fold and class.")
+    deck.add(two.caption, [two], f"{what} Standard error: s/√C over {len(task.labels)} values.")
+    deck.add(three.caption, [Editable(three)], f"{what} {three.alt} Standard error: s/√K over {e.protocol['k']} folds.")
+    if (contrasts := forest(e, task)) is not None:
+        deck.add(contrasts.caption, [contrasts], f"{text.TWO_COMPONENTS} {text.PLAN_RULE} {contrasts.alt}")
+    if (ranking := ranking_table(e, task)) is not None:
+        note = Items((text.STATISTICS[-1], text.PLAN_RULE))
+        deck.add(ranking.caption, [ranking, note], "Plan §3.2: no ranking combines metrics or tasks.")
+
+
+def _changes(e: Evaluation) -> list[str]:
+    """What the plan says has changed since the last edition."""
+    said = (e.manifest.get("plan") or {}).get("changes") or []
+    listed = [str(s) for s in said] if isinstance(said, list) else [str(said)]
+    return listed or (["first edition"] if e.protocol.get("iteration", 1) == 1 else ["none recorded"])
+
+
+def _conformance(e: Evaluation) -> list[Table | Text]:
+    """What did not simply pass; the page lists all."""
+    table = conformance_table(e)
+    if table is None:
+        return []
+    noted = table.frame[table.frame["status"] != "pass"]
+    passed = Text(f"{len(table.frame) - len(noted)} of {len(table.frame)} checks of the systems passed.")
+    return [passed] if noted.empty else [passed, Table(table.caption, noted)]
+
+
+def _issues(deck: Deck, e: Evaluation) -> None:
+    issues = [f"Changes since the last edition: {'; '.join(_changes(e))}."]
+    for block in status_blocks(e):
+        if isinstance(block, Items):
+            issues += block.items
+    if e.protocol.get("draft"):
+        issues.append("Draft: comments of the teams are awaited before this goes further (plan §3.1, Assess).")
+    warned = [b for b in warning_blocks(e) if isinstance(b, Table)]
+    counted = [f"{len(b.frame)} kinds of warnings were noted; the page lists them." for b in warned]
+    deck.add(
+        "Open issues and changes", [Items((*issues, *counted, text.LDA_WARNING))], "Plan §3.1, Document and Assess."
+    )
+
+
+def _appendix(deck: Deck, e: Evaluation, whole: list[TaskShown]) -> None:
+    deck.add("Appendix: glossary of the conditions", [glossary_table()], "Plan §5.2.")
+    for task in whole:
+        if (table := class_table(e, task)) is not None:
+            deck.add(f"Appendix: {table.caption}", [Table(table.caption, table.frame)], sizes(e, task))
+        if (table := contrasts_table(e, task)) is not None:
+            shown = table.frame.drop(columns="why", errors="ignore")  # which the open issues have
+            deck.add(f"Appendix: {table.caption}", [Table(table.caption, shown)], " ".join(text.STATISTICS))
+    parts = [t for t in e.tasks if not t.whole]
+    if len(parts) > 1:
+        deck.add("Appendix: each rating by itself", [_ratings(e, parts)], "Mean RMSE ± standard error over folds.")
+    partitions = partition_table(e)
+    deck.add("Appendix: partitions", [partitions], "Hashes of folds, validation and test sets; the same for all runs.")
+    deck.add("Appendix: how to read the statistics", [Items(text.STATISTICS)], "Plan §5.6, with what its design needs.")
+    deck.add(
+        "Appendix: published results (recalled, not checked)",
+        [Text(text.PUBLISHED_WARNING), published_table()],
+        f"{text.PUBLISHED_WARNING} {text.LDA_WARNING}",
+    )
+
+
+def _ratings(e: Evaluation, parts: list[TaskShown]) -> Table:
+    made = []
+    for run in dict.fromkeys(run for task in parts for run in task.runs):
+        row = {"run": e.describe(run)}
+        for task in parts:
+            found = e.table("grand", task.name, "run", "mean", "se")
+            mine = found[found["run"] == run]
+            known = e.counts(task, run) and len(mine)
+            row[task.labels[0]] = (
+                f"{mine.iloc[0]['mean']:.3f} ± {mine.iloc[0]['se']:.3f}" if known else e.status(task, run)[0]
+            )
+        made.append(row)
+    return Table("Each rating: mean RMSE ± standard error over folds (lower is better)", pd.DataFrame(made))

@@ -1,0 +1,58 @@
+"""Two runs side by side: which numbers differ, and by how much."""
+
+from __future__ import annotations
+
+import pandas as pd
+from pandas.api.types import is_float_dtype
+
+from assay.core.errors import AssayError
+from assay.runs.run import Run
+
+COLUMNS = ["measure", "column", "rows", "rows_in_one_only", "largest_difference", "differs", "where"]
+
+
+def compare(a: Run, b: Run, tolerance: float = 0.0) -> pd.DataFrame:
+    """One row per measure and floating-point column: rows matched, rows in one run only, largest difference.
+
+    Rows are matched by all their other columns. ``differs`` is whether any difference exceeds the tolerance
+    or any row or measure is without its match.
+    """
+    shared = [m for m in a.measures if m in b.measures]
+    if not shared:
+        raise AssayError(f"the runs share no measure: {', '.join(a.measures)} and {', '.join(b.measures)}")
+    rows = []
+    for measure in shared:
+        left, right = a.table(measure), b.table(measure)
+        if left.empty or right.empty:
+            raise AssayError(f"measure {measure!r} has no rows in {a.path if left.empty else b.path}")
+        values = [c for c in left.columns if is_float_dtype(left[c]) and c in right.columns]
+        keys = [c for c in left.columns if c in right.columns and c not in values]
+        joined = left.merge(right, on=keys, how="outer", suffixes=("_a", "_b"), indicator="found")
+        both = joined[joined["found"] == "both"]
+        alone = len(joined) - len(both)
+        if not values:
+            entry = {"column": "", "rows": len(both), "rows_in_one_only": alone, "largest_difference": 0.0}
+            rows.append({"measure": measure, **entry, "differs": bool(alone), "where": ""})
+        for column in values:
+            x, y = both[f"{column}_a"], both[f"{column}_b"]
+            gap = (x - y).abs().where(~(x.isna() & y.isna()), 0.0)
+            largest = float("nan") if gap.empty else float(gap.max(skipna=False))
+            worst = both.iloc[int(gap.to_numpy().argmax())] if largest > 0 else None
+            rows.append(
+                {
+                    "measure": measure,
+                    "column": column,
+                    "rows": len(both),
+                    "rows_in_one_only": alone,
+                    "largest_difference": largest,
+                    "differs": bool(alone or not largest <= tolerance),
+                    "where": "" if worst is None else ", ".join(f"{worst[k]}" for k in keys[:4]),
+                }
+            )
+    for run, other in ((a, b), (b, a)):
+        for measure in run.measures:
+            if measure not in other.measures:
+                lone = {"rows": 0, "rows_in_one_only": len(run.table(measure)), "largest_difference": float("nan")}
+                where = f"only in {run.path}"
+                rows.append({"measure": measure, "column": "", **lone, "differs": True, "where": where})
+    return pd.DataFrame(rows, columns=COLUMNS)

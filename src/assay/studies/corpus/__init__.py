@@ -1,0 +1,1 @@
+"""Corpora: many networks that differ in hyper-parameters."""

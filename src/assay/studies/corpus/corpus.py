@@ -1,0 +1,80 @@
+"""Corpus: many networks that differ in hyper-parameters, with what they were trained and tested on."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+import pandas as pd
+
+from assay.core.errors import AssayError, nearest
+from assay.stimuli.labelled import Labelled
+from assay.subject.classifier import batches, class_scores
+from assay.subject.subject import Subject
+
+RESULTS = ("train_accuracy", "test_accuracy", "gap")
+
+
+class Corpus(ABC):
+    """A table of networks, the networks themselves, and their data.
+
+    ``table`` has one row per network: ``network`` (its name), one column per hyper-parameter, ``train_accuracy``,
+    ``test_accuracy`` and ``gap``, the difference of the two.
+    """
+
+    name: str
+    table: pd.DataFrame
+
+    @property
+    @abstractmethod
+    def train(self) -> Labelled:
+        """What the networks were trained on."""
+
+    @property
+    @abstractmethod
+    def test(self) -> Labelled:
+        """What they were tested on."""
+
+    @abstractmethod
+    def subject(self, network: str) -> Subject:
+        """A network by its name, with its trained weights."""
+
+    @property
+    def hyperparameters(self) -> list[str]:
+        """The columns of the table in which the networks differ by design."""
+        return [str(c) for c in self.table.columns if c not in ("network", *RESULTS)]
+
+    @property
+    def networks(self) -> list[str]:
+        """Names, in the order of the table."""
+        return [str(name) for name in self.table["network"]]
+
+    @property
+    def left_out(self) -> pd.DataFrame:
+        """Networks that were trained but are no part of it, and why (``status``); none unless a corpus says so."""
+        return pd.DataFrame(columns=["network", "status"])
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def subjects(self) -> Iterator[Subject]:
+        """All networks, one at a time."""
+        for network in self.networks:
+            yield self.subject(network)
+
+    def require(self, network: str) -> int:
+        """The row of a network, or an error that names the nearest."""
+        if network not in self.networks:
+            raise AssayError(f"unknown network {network!r}{nearest(network, self.networks)}")
+        return self.networks.index(network)
+
+
+def accuracy(subject: Subject, data: Labelled, batch_size: int = 1024) -> float:
+    """The share of inputs whose largest output is at their label.
+
+    Formula: A = Σ_{(x, y)} [argmax_i f(x)_i = y] / N; of equal outputs the first counts.
+    """
+    right = 0
+    for x, labels in batches(data, batch_size, subject.device):
+        right += int((class_scores(subject, x).argmax(1) == labels).sum())
+    return right / len(data)

@@ -1,0 +1,1 @@
+"""Statistics of a corpus: how well a measure predicts the generalization gap."""

@@ -1,0 +1,191 @@
+"""Correlation of a measure with the generalization gap: over all networks, and hyper-parameter by hyper-parameter."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from assay.core.errors import AssayError
+from assay.studies.statistics.grid import Array, Grid, Hyperparameters, Numbers, checked, order
+from assay.studies.statistics.statistic import Statistic
+
+
+def kendall_tau(measure: Numbers, gap: Numbers) -> float:
+    """Kendall's τ-b of a measure μ and the gap g.
+
+    τ_b = Σ sgn(μ_i − μ_j)·sgn(g_i − g_j) / √(n_μ·n_g) over pairs i < j; n_μ and n_g are the pairs not tied in each.
+
+    Example:
+        >>> kendall_tau([1, 2, 3, 4], [0.1, 0.2, 0.4, 0.3])      # 5 pairs agree, 1 does not
+        0.6666666666666666
+
+    Kendall 1945.
+    """
+    return _alone(KendallTau(), measure, gap)
+
+
+def pearson(measure: Numbers, gap: Numbers) -> float:
+    """Pearson's correlation r of a measure with the gap.
+
+    r = Σ (μ_i − μ̄)(g_i − ḡ) / √(Σ (μ_i − μ̄)²·Σ (g_i − ḡ)²).
+
+    Example:
+        >>> round(pearson([1, 2, 3], [1, 2, 4]), 6)      # 3/√(2·14/3)
+        0.981981
+    """
+    return _alone(Pearson(), measure, gap)
+
+
+@dataclass(frozen=True)
+class Granulated:
+    """The granulated Kendall coefficient, and the coefficient of each hyper-parameter."""
+
+    value: float
+    by_hyperparameter: dict[str, float]
+
+
+def granulated_kendall(measure: Numbers, gap: Numbers, hyperparameters: Hyperparameters) -> Granulated:
+    """Kendall's coefficient where one hyper-parameter changes and the others stay.
+
+    ψ_k = mean of τ over the groups of networks alike in all hyper-parameters but k, Ψ = mean_k ψ_k. In a group
+    τ = Σ sgn(μ_i − μ_j)·sgn(g_i − g_j) / (number of pairs): ties count as 0 (τ-a, as in the paper). Only pairs that
+    differ in k count, so two seeds of one setting are not compared; groups with one level of k are left out.
+
+    Example:
+        >>> a, b = np.indices((2, 3)).reshape(2, -1)
+        >>> granulated_kendall(b - 10 * a, b + 10 * a, {"a": a, "b": b})
+        Granulated(value=0.0, by_hyperparameter={'a': -1.0, 'b': 1.0})
+
+    Jiang et al. 2020, "Fantastic generalization measures and where to find them", ψ and Ψ.
+    """
+    measures, g, grid = checked({"measure": measure}, gap, hyperparameters)
+    statistic = GranulatedKendall()
+    statistic.check(g, grid)
+    each = statistic.by_hyperparameter(measures, g, grid, np.ones((1, len(g))))[0, :, 0]
+    return Granulated(float(each.mean()), dict(zip(grid.names, map(float, each), strict=True)))
+
+
+class Correlation(Statistic):
+    """Daniels' general coefficient Σ a_ij·b_ij / √(Σ a_ij²·Σ b_ij²), a and b how two networks compare in μ and in g.
+
+    Daniels 1944.
+    """
+
+    bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+
+    @staticmethod
+    @abstractmethod
+    def comparison(values: Array) -> Array:
+        """How every two networks compare."""
+
+    def check(self, gap: Array, grid: Grid) -> None:
+        """Gaps must differ."""
+        _require_varied("gap", gap)
+
+    def resampled(self, measures: Array, gap: Array, grid: Grid, weights: Array) -> Array:
+        """The coefficient of each measure in each resample."""
+        b = self.comparison(gap)
+        norm = _over_pairs(b**2, weights)
+        found = np.empty((len(measures), len(weights)))
+        with np.errstate(invalid="ignore"):  # 0/0: all are alike
+            for row, mu in zip(found, measures, strict=True):
+                a = self.comparison(mu)
+                row[:] = _over_pairs(a * b, weights) / np.sqrt(_over_pairs(a**2, weights) * norm)
+        return found
+
+
+@dataclass(frozen=True)
+class KendallTau(Correlation):
+    """`kendall_tau`, in resamples: a_ij = sgn(μ_i − μ_j)."""
+
+    @staticmethod
+    def comparison(values: Array) -> Array:
+        """Which is larger."""
+        return order(values[:, None], values)
+
+
+@dataclass(frozen=True)
+class Pearson(Correlation):
+    """`pearson`, in resamples: a_ij = μ_i − μ_j, in units that cannot overflow."""
+
+    @staticmethod
+    def comparison(values: Array) -> Array:
+        """By how much."""
+        scaled: Array = values / (np.abs(values).max() or 1.0)
+        return scaled[:, None] - scaled
+
+
+@dataclass(frozen=True)
+class GranulatedKendall(Statistic):
+    """`granulated_kendall`, in resamples; hyper-parameters and groups that lost all their pairs are left out."""
+
+    bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+
+    def check(self, gap: Array, grid: Grid) -> None:
+        """Every hyper-parameter must have pairs that differ in it alone."""
+        if not grid.names:
+            raise AssayError("hyperparameters is empty: the granulated coefficient compares networks one apart in them")
+        for k, name in enumerate(grid.names):
+            if not len(grid.one_apart(k)[0]):
+                raise AssayError(f"no two networks differ in {name!r} alone: join it with what changes with it")
+
+    def resampled(self, measures: Array, gap: Array, grid: Grid, weights: Array) -> Array:
+        """Ψ of each measure in each resample."""
+        return mean_of_defined(self.by_hyperparameter(measures, gap, grid, weights), axis=1)
+
+    def by_hyperparameter(self, measures: Array, gap: Array, grid: Grid, weights: Array) -> Array:
+        """ψ: measures × hyper-parameters × resamples."""
+        found = np.empty((len(measures), len(grid.names), len(weights)))
+        for k in range(len(grid.names)):
+            i, j = grid.one_apart(k)
+            group = grid.settings(h for h in range(len(grid.names)) if h != k)[i]
+            pairs = weights[:, i] * weights[:, j]
+            wider = order(gap[i], gap[j])
+            total = sum_by(group, pairs)
+            for m, mu in enumerate(measures):
+                agreement = sum_by(group, pairs * (order(mu[i], mu[j]) * wider))
+                with np.errstate(invalid="ignore"):  # 0/0: a group without pairs
+                    found[m, k] = mean_of_defined(agreement / total, axis=1)
+        return found
+
+
+def sum_by(group: Array, values: Array) -> Array:
+    """Sums of columns by group: rows × groups, in the order of their numbers.
+
+    >>> sum_by(np.array([7, 3, 7]), np.array([[1.0, 2.0, 3.0]]))
+    array([[2., 4.]])
+    """
+    by_group = np.argsort(group, kind="stable")
+    starts = np.flatnonzero(np.diff(group[by_group], prepend=-1))
+    sums: Array = np.add.reduceat(values[:, by_group], starts, axis=1)
+    return sums
+
+
+def mean_of_defined(values: Array, axis: int) -> Array:
+    """Mean of what is not NaN; NaN where nothing is."""
+    defined = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):  # 0/0: nothing is defined
+        mean: Array = np.where(defined, values, 0.0).sum(axis=axis) / defined.sum(axis=axis)
+    return mean
+
+
+def _alone(statistic: Statistic, measure: Numbers, gap: Numbers) -> float:
+    """A statistic that needs no hyper-parameters, of one measure in the corpus itself."""
+    measures, g, grid = checked({"measure": measure}, gap)
+    _require_varied("measure", measures[0])
+    statistic.check(g, grid)
+    return float(statistic.resampled(measures, g, grid, np.ones((1, len(g))))[0, 0])
+
+
+def _require_varied(name: str, values: Array) -> None:
+    if (values == values[0]).all():
+        raise AssayError(f"{name} is {values[0]:g} for all {len(values)} networks: its correlation is undefined")
+
+
+def _over_pairs(kernel: Array, weights: Array) -> Array:
+    """Σ_ij w_i·w_j·kernel_ij in each resample."""
+    total: Array = ((weights @ kernel) * weights).sum(axis=1)
+    return total

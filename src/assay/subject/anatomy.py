@@ -1,0 +1,44 @@
+"""Which layers of a network have weights, and what follows them."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from assay.subject.subject import Subject
+
+AFFINE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+
+
+def weighted_layers(subject: Subject) -> list[str]:
+    """Layers with a matrix of weights (not batch norm), in order of execution."""
+    return [name for name in subject.layers if _has_weights(layer_module(subject, name))]
+
+
+def layer_module(subject: Subject, layer: str) -> nn.Module | None:
+    """The module of a layer; None for the output of the whole."""
+    try:
+        return subject.module.get_submodule(layer.partition("#")[0])
+    except AttributeError:
+        return None
+
+
+def nonlinearity_after(subject: Subject, layer: str) -> str | None:
+    """The activation that follows a layer with weights, before the next such layer."""
+    for name in subject.layers[subject.layers.index(layer) + 1 :]:
+        module = layer_module(subject, name)
+        if _has_weights(module):
+            return None
+        if type(module).__module__ == nn.ReLU.__module__:
+            return name
+    return None
+
+
+def first_affine(subject: Subject) -> str | None:
+    """The first layer with weights, if it is affine."""
+    first = next(iter(weighted_layers(subject)), None)
+    return first if first is not None and isinstance(layer_module(subject, first), AFFINE) else None
+
+
+def _has_weights(module: nn.Module | None) -> bool:
+    weight = getattr(module, "weight", None)
+    return isinstance(weight, Tensor) and weight.dim() >= 2

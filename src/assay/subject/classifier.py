@@ -1,0 +1,112 @@
+"""What measures of a classifier share: its outputs, checked, and the rows of their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from assay.core.errors import AssayError, first_line
+from assay.stimuli.labelled import Labelled
+from assay.subject.subject import Subject
+
+Array = np.ndarray[Any, Any]
+NAN = float("nan")
+
+
+def tensor(values: Tensor | Array) -> Tensor:
+    """Of an array, one that may be written to: torch warns of others."""
+    frozen = isinstance(values, np.ndarray) and not values.flags.writeable
+    return torch.as_tensor(np.array(values) if frozen else values)
+
+
+def class_scores(subject: Subject, x: Tensor, of: Callable[[Tensor], Any] | None = None, finite: bool = True) -> Tensor:
+    """What a classifier says of a batch: one number for each input and class.
+
+    Args:
+        subject: Who is asked.
+        x: Inputs, as data are shown.
+        of: What is called with them; by default the subject itself.
+        finite: Whether NaN and infinity are errors.
+    """
+    try:
+        scores = (of or subject)(x)
+    except RuntimeError as error:  # torch's own complaint about shapes
+        seen = tuple(x.shape[1:])
+        raise AssayError(f"{subject.name!r} cannot see inputs of shape {seen}: {first_line(error)}") from error
+    if not isinstance(scores, Tensor) or scores.dim() != 2 or len(scores) != len(x):
+        said = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
+        raise AssayError(f"{subject.name!r} gives {said}, not one number for each class of {len(x)} inputs")
+    if finite and not scores.isfinite().all():
+        raise AssayError(f"{subject.name!r} gives outputs that are not finite")
+    return scores
+
+
+def as_taken(subject: Subject, x: Tensor) -> Tensor:
+    """Inputs as the module itself takes them: preprocessed, in its precision, on its device."""
+    ready = subject._prepare(x)
+    if not isinstance(ready, Tensor):
+        raise AssayError(f"the preprocessing of {subject.name!r} makes {type(ready).__name__}, not a tensor")
+    return ready
+
+
+def require_classes(subject: Subject, data: Labelled, finite: bool = True) -> None:
+    """A network sees the data and tells at least as many classes, two or more."""
+    told = class_scores(subject, data.shown(slice(0, 1), subject.device), finite=finite).shape[1]
+    if told < max(data.classes, 2):
+        raise AssayError(f"{subject.name!r} tells {told} classes, {data.source} has {data.classes}")
+
+
+def batches(data: Labelled, size: int, device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
+    """Inputs and labels in order, so many at a time."""
+    for start in range(0, len(data), size):
+        rows = slice(start, start + size)
+        yield data.shown(rows, device), torch.tensor(data.labels[rows], device=device)
+
+
+def require_sample(samples: int | None, bootstrap: int) -> None:
+    """At least one input or None, and no negative number of resamples."""
+    if samples is not None and samples < 1:
+        raise AssayError(f"samples={samples} must be at least 1, or None for all")
+    if bootstrap < 0:
+        raise AssayError(f"bootstrap={bootstrap} must be at least 0")
+
+
+def bootstrap_interval(
+    values: Array, statistic: Callable[[Array], Any], resamples: int, seed: int
+) -> tuple[Array, Array]:
+    """95 % percentile interval of a statistic of values, inputs first, resampled with replacement.
+
+    Example:
+        >>> low, high = bootstrap_interval(np.arange(100.0), np.mean, 1000, seed=0)
+        >>> float(low.round()), float(high.round())   # 49.5 ± 1.96 · 28.9/√100
+        (44.0, 55.0)
+
+    Efron 1979.
+    """
+    rng = np.random.default_rng(seed)
+    n = len(values)
+    drawn = [statistic(values[rng.integers(n, size=n)]) for _ in range(resamples if n else 0)]
+    if not drawn:
+        return np.array(NAN), np.array(NAN)
+    low, high = np.quantile(np.asarray(drawn, dtype=np.float64), (0.025, 0.975), axis=0)
+    return np.asarray(low), np.asarray(high)
+
+
+def row(
+    quantity: str, value: float, n: int, *, layer: str = "", low: Any = NAN, high: Any = NAN, status: str = "ok"
+) -> dict[str, Any]:
+    """One row of a table."""
+    numbers = {"value": float(value), "low": float(low), "high": float(high)}
+    return {"quantity": quantity, "layer": layer, **numbers, "n": n, "status": status}
+
+
+def chosen(table: pd.DataFrame, quantities: Iterable[str]) -> dict[str, float]:
+    """Quantities of the whole network by name, as far as the table has them; NaN where the status is not ok."""
+    whole = table[(table["layer"] == "") & table["quantity"].isin(list(quantities))]
+    values = whole["value"].where(whole["status"] == "ok")
+    return dict(zip(whole["quantity"], values.astype(float), strict=True))

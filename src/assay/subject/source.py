@@ -1,0 +1,214 @@
+"""Subjects by name: a factory in a package, a checkpoint, an ONNX file, timm, Hugging Face."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from assay.core.determinism import seeded
+from assay.core.errors import AssayError, first_line, nearest, optional
+from assay.networks.imported.onnx import load_onnx
+from assay.stimuli.transforms import transform_named
+from assay.subject.subject import Subject
+
+KINDS = "'package.module:factory', 'file.onnx', 'timm:name' or 'hf:name'"
+DTYPES = {
+    "float32": torch.float32,
+    "float64": torch.float64,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+}
+
+
+@dataclass(frozen=True)
+class SubjectSource:
+    """How to make a subject, as written in a plan.
+
+    Args:
+        source: ``package.module:factory``, ``file.onnx``, ``timm:name`` or ``hf:name``.
+        name: What tables call it.
+        args: Arguments of the factory.
+        weights: A checkpoint to load into it: safetensors, or a torch file of tensors only.
+        seed: Seed of the random initial weights.
+        preprocess: ``imagenet``, ``grey``, ``resize=N``, joined by commas.
+        device: Where to run.
+        dtype: ``float32``, ``bfloat16``, …
+        channels_last: Memory format.
+    """
+
+    source: str
+    name: str | None = None
+    args: dict[str, Any] = field(default_factory=dict)
+    weights: Path | None = None
+    seed: int = 0
+    preprocess: str | None = None
+    device: str | None = None
+    dtype: str | None = None
+    channels_last: bool = False
+
+    @property
+    def label(self) -> str:
+        """The name, or one made from the source."""
+        return self.name or Path(self.source.rpartition(":")[2]).stem
+
+    def load(self) -> Subject:
+        """Make the network, load its weights, wrap it."""
+        if self.dtype is not None and self.dtype not in DTYPES:
+            raise AssayError(f"unknown dtype {self.dtype!r}{nearest(self.dtype, DTYPES)}")
+        device = None if self.device is None else device_named(self.device)
+        preprocess: Any = None if self.preprocess is None else transform_named(self.preprocess)
+        with seeded(self.seed):
+            module = self._module()
+        if self.weights is not None:
+            load_weights(module, self.weights)
+        return Subject(
+            module,
+            self.label,
+            preprocess=preprocess,
+            device=device,
+            dtype=None if self.dtype is None else DTYPES[self.dtype],
+            channels_last=self.channels_last,
+        )
+
+    def _module(self) -> nn.Module:
+        kind, _, rest = self.source.partition(":")
+        if self.source.endswith(".onnx"):
+            path = Path(self.source)
+            if not path.exists():
+                raise AssayError(f"source={self.source!r}: no such file")
+            return load_onnx(path)
+        if kind == "timm":
+            return _timm(rest, self.args)
+        if kind == "hf":
+            return _hugging_face(rest, self.args)
+        if Path(self.source).suffix in (".safetensors", ".pt", ".pth", ".th", ".ckpt"):
+            raise AssayError(
+                f"source={self.source!r} is a checkpoint, which holds weights but no network: give its "
+                "'package.module:factory' as source and the file as weights"
+            )
+        factory = import_named(self.source, f"source={self.source!r}", KINDS)
+        if not callable(factory):
+            raise AssayError(f"source={self.source!r} is a {type(factory).__name__}, not a factory of a network")
+        try:
+            inspect.signature(factory).bind(**self.args)
+        except TypeError as error:
+            raise AssayError(f"source={self.source!r} does not take args={self.args!r} ({error})") from error
+        try:
+            module = factory(**self.args)
+        except AssayError:
+            raise
+        except Exception as error:  # the factory is the user's: whatever it raises is about what it was given
+            reason = f"{type(error).__name__}: {first_line(error)}"
+            raise AssayError(f"source={self.source!r} with args={self.args!r} failed ({reason})") from error
+        if not isinstance(module, nn.Module):
+            raise AssayError(f"source={self.source!r} made a {type(module).__name__}, not a torch.nn.Module")
+        return module
+
+
+def device_named(name: str) -> torch.device:
+    """A device that can be used here."""
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:
+        raise AssayError(f"device={name!r} cannot be used ({first_line(error)})") from error
+
+
+def import_named(name: str, what: str, kinds: str = "'package.module:object'") -> Any:
+    """The object that ``package.module:object`` names; ``what`` begins the error if there is none."""
+    module_name, colon, attribute = name.partition(":")
+    if not colon or not module_name or not attribute:
+        raise AssayError(f"{what}: give {kinds}")
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:  # importing runs the module, which may raise anything
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise AssayError(f"{what}: cannot import {module_name!r} ({reason})") from error
+    try:
+        return getattr(module, attribute)
+    except AttributeError:
+        known = [n for n in dir(module) if not n.startswith("_")]
+        raise AssayError(f"{what}: {module_name!r} has no {attribute!r}{nearest(attribute, known)}") from None
+
+
+def load_weights(module: nn.Module, path: Path) -> None:
+    """Load a checkpoint of tensors into a network; a checkpoint that holds code is refused unread.
+
+    Accepts safetensors, and torch files through ``weights_only=True``; a ``state_dict`` or ``model`` inside
+    is unpacked and a ``module.`` prefix (data-parallel training) is dropped. Every tensor must fit.
+    """
+    state = read_checkpoint(path)
+    if all(key.startswith("module.") for key in state):
+        state = {key.removeprefix("module."): value for key, value in state.items()}
+    own = module.state_dict()
+    # Counters of batch norm play no part once it is trained; old checkpoints do not have them.
+    state = {k: v for k, v in own.items() if k.endswith("num_batches_tracked")} | state
+    missing, extra = sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys())
+    if missing or extra:
+        parts = [f"lacks {missing[0]!r} and {len(missing) - 1} more" if missing else ""]
+        parts += [f"has {extra[0]!r} and {len(extra) - 1} more that the network lacks" if extra else ""]
+        raise AssayError(
+            f"weights={path} do not fit {type(module).__name__}: the file {', '.join(filter(None, parts))}"
+        )
+    for key, value in state.items():
+        if value.shape != own[key].shape:
+            raise AssayError(
+                f"weights={path} do not fit {type(module).__name__}: {key!r} is {tuple(value.shape)} in the "
+                f"file and {tuple(own[key].shape)} in the network"
+            )
+    module.load_state_dict(dict(state))
+
+
+def read_checkpoint(path: Path) -> dict[str, Tensor]:
+    """The tensors of a checkpoint by name, read without running any code in it."""
+    if not path.exists():
+        raise AssayError(f"weights={path}: no such file")
+    if path.suffix == ".safetensors":
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        try:
+            return dict(load_file(path))
+        except (SafetensorError, OSError) as error:
+            raise AssayError(f"weights={path} cannot be read as safetensors ({error})") from error
+    try:
+        loaded = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise AssayError(
+            f"weights={path} holds more than tensors and was not loaded, because loading it could run code: "
+            "save it as safetensors, or as a state_dict"
+        ) from error
+    except Exception as error:  # a damaged file fails in many ways: zip, EOF, struct, runtime errors
+        raise AssayError(f"weights={path} cannot be read as a torch checkpoint ({first_line(error)})") from error
+    for key in ("state_dict", "model"):
+        if isinstance(loaded, Mapping) and isinstance(loaded.get(key), Mapping):
+            loaded = loaded[key]
+    if not isinstance(loaded, Mapping) or not all(isinstance(v, Tensor) for v in loaded.values()):
+        raise AssayError(f"weights={path} is not a mapping of names to tensors")
+    return dict(loaded)
+
+
+def _timm(name: str, args: Mapping[str, Any]) -> nn.Module:
+    timm = optional("timm", "timm", f"source='timm:{name}'")
+    try:
+        network: nn.Module = timm.create_model(name, **args)
+    except RuntimeError as error:
+        known = nearest(name, timm.list_models())
+        raise AssayError(f"source='timm:{name}' cannot be made ({error}){known}") from error
+    return network
+
+
+def _hugging_face(name: str, args: Mapping[str, Any]) -> nn.Module:
+    transformers = optional("transformers", "hf", f"source='hf:{name}'")
+    try:
+        network: nn.Module = transformers.AutoModel.from_pretrained(name, **args)
+    except (OSError, ValueError) as error:
+        raise AssayError(f"source='hf:{name}' cannot be loaded ({first_line(error)})") from error
+    return network

@@ -1,0 +1,60 @@
+"""Augmentation of training data by a perturbation: none, half of its range, or all of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from assay.core.errors import AssayError, nearest
+from assay.stimuli.perturbations import TRANSFORMATIONS, Transformed
+
+LEVELS = {"partial": 0.5, "full": 1.0}
+_AT_ONCE = 8192  # pictures transformed at a time
+
+
+@dataclass(frozen=True)
+class Augment:
+    """Every picture changed by T_α with an α of its own, uniform over a share of the range.
+
+    Pictures come standardised as (x − mean)/std; the perturbation sees x.
+
+    Args:
+        perturbation: A name of `assay.stimuli.perturbations.TRANSFORMATIONS`.
+        share: Of the range: α is in [share·low, share·high].
+        mean: Of each channel of the training set.
+        std: Likewise.
+
+    Perturbation response curves 2021, §4.2.1.
+    """
+
+    perturbation: str
+    share: float
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    @classmethod
+    def named(cls, level: str, mean: tuple[float, ...], std: tuple[float, ...]) -> Augment | None:
+        """``none``, or a perturbation and how much of it: ``rotation partial``, ``color_jitter full``.
+
+        Example:
+            >>> Augment.named("rotation partial", (0.5,), (0.25,)).share
+            0.5
+        """
+        if level == "none":
+            return None
+        name, _, much = level.partition(" ")
+        known = ["none", *(f"{n} {m}" for n in TRANSFORMATIONS for m in LEVELS)]
+        if name not in TRANSFORMATIONS or much not in LEVELS:
+            raise AssayError(f"unknown augmentation {level!r}{nearest(level, known)}")
+        return cls(name, LEVELS[much], mean, std)
+
+    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """The pictures of one epoch."""
+        some = Transformed(self.perturbation)
+        alpha = torch.rand(len(x), generator=generator, device=x.device)
+        alpha = self.share * (some.low + (some.high - some.low) * alpha)
+        mean, std = (torch.tensor(v, dtype=x.dtype, device=x.device)[:, None, None] for v in (self.mean, self.std))
+        parts = zip(torch.split(x, _AT_ONCE), torch.split(alpha, _AT_ONCE), strict=True)
+        return torch.cat([(some.on(part * std + mean, 0)(a) - mean) / std for part, a in parts])

@@ -1,0 +1,146 @@
+"""One run = one Ray task, on a real Ray cluster started here."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from assay import AssayError
+from assay.broad.conditions import run_specs
+from assay.broad.data.twins import generated_reviews
+from assay.broad.protocol import Protocol, run_protocol
+from assay.broad.run import job as broad_work
+from assay.broad.run.condition import make_job
+from assay.broad.run.job import Order, work
+from assay.broad.run.results import Results
+from assay.broad.systems.team import Evaluators, Module, Parts, Team
+from assay.runs.evaluate import start_ray
+
+# Ray's own threads leave sockets and subprocesses to the garbage collector.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+]
+KIT = str(Path(__file__).parents[2] / "kits")
+SMALL = Protocol(k=2, p=0.6, n=60, ratings=("Overall",), bootstrap=50)
+EVALUATORS = {"text": Evaluators(Module("bag_of_words", {"terms": 100}), Module("topics", {"grid": {"topics": [3]}}))}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import ray
+
+        environment = {"env_vars": {"PYTHONPATH": KIT}}
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=environment)
+        yield
+        ray.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def kit(monkeypatch):
+    monkeypatch.syspath_prepend(KIT)
+
+
+def team(letter: str, learner: Module) -> Team:
+    words = Module("bag_of_words", {"terms": 100, "weights": "binary"})
+    return Team(letter, f"Team {letter}", {"text": Parts(words, learner, Module("linear_svr", {"grid": {"C": [0.1]}}))})
+
+
+def evaluate(folder, *teams, ray=False):
+    reviews = generated_reviews(count=200, restaurants=20, seed=3)
+    return run_protocol(
+        None, reviews, teams, EVALUATORS, str(folder), "an open secret, for tests", SMALL, os.cpu_count(), ray=ray
+    )
+
+
+def results_of(folder) -> dict[str, object]:
+    """Everything that must be the same wherever a run is done: all but times."""
+    found = {p.name: p.read_bytes() for p in (Path(folder) / "analysis").iterdir()}
+    for file in (Path(folder) / "runs").rglob("*.npz"):
+        arrays, info = Results(str(folder)).read_fold("text:Overall", file.parent.name, int(file.stem[4:]))
+        found[f"{file.parent.name}/{file.name}"] = [arrays["predictions"].tobytes(), replace(info, seconds=0.0)]
+    return found
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("here")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(KIT)
+        evaluate(folder, team("s", Module("broad_kit:Small")))
+    return results_of(folder)
+
+
+def test_same_results_as_here_bit_for_bit(tmp_path, monkeypatch, cluster, here):
+    monkeypatch.chdir(tmp_path)  # a folder named relative to where it was started is the same for all workers
+    evaluate("there", team("s", Module("broad_kit:Small")), ray=True)
+    assert results_of(tmp_path / "there") == here
+    assert {p.name for p in tmp_path.iterdir()} == {"there"}
+
+
+def alive(process: str) -> bool:
+    """A zombie is not: it has ended, and nobody has asked how."""
+    try:
+        return (Path("/proc") / process / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks for a process in /proc")
+def test_a_run_whose_worker_is_killed_in_the_middle_is_done_again(tmp_path, cluster, here):
+    learner = Module("broad_kit:KillsItsKeeper", {"mark": str(tmp_path / "mark")})
+    evaluate(tmp_path / "run", team("s", learner), ray=True)
+    assert not alive((tmp_path / "mark").read_text())  # nobody waited for it any more
+    disturbed = results_of(tmp_path / "run")
+    assert {name: value for name, value in disturbed.items() if name.endswith(".csv")} == {
+        name: value for name, value in here.items() if name.endswith(".csv")
+    }
+    folds = [name for name in here if name.endswith(".npz")]
+    assert len(folds) == 12 and all(disturbed[name][0] == here[name][0] for name in folds)
+
+
+def test_a_worker_lost_every_time_is_a_failed_run_and_the_others_finish(tmp_path, cluster, monkeypatch):
+    monkeypatch.setattr(broad_work, "RETRIES", 0)
+    analysis = evaluate(tmp_path, team("k", Module("broad_kit:KillsItsKeeper")), ray=True)
+    status = analysis.tables["status"].set_index("run")
+    assert status.loc[["1", "2k", "3k", "4k", "5k", "6k"], "status"].tolist() == ["done"] * 4 + ["failed"] * 2
+    assert status.loc[["5k", "6k"], "reason"].str.startswith("Ray: The worker died").all()
+    assert Results(str(tmp_path)).read_run("text:Overall", "6k").modules["learner"]["module"].endswith("KillsItsKeeper")
+    assert (analysis.tables["claims"]["verdict"] == "undecided").all()
+
+
+def order(folder, **learner) -> Order:
+    job = make_job(
+        run_specs(("s",))[-1], "text", {"s": team("s", Module("broad_kit:Small", learner))}, EVALUATORS["text"]
+    )
+    return Order("text:Overall", str(folder / "no.view"), job, str(folder), str(folder / "work"), ())
+
+
+def test_a_folder_that_a_node_does_not_see_is_a_sentence(tmp_path, cluster):
+    (record,) = work([order(tmp_path)], ray=True)
+    assert record.status == "failed" and f"does not see {tmp_path}: use a folder that all nodes share" in record.reason
+    assert Results(str(tmp_path)).read_run("text:Overall", "6s") == record
+
+
+def test_a_module_that_wants_a_gpu_does_not_wait_for_one_that_never_comes(tmp_path, cluster):
+    with pytest.raises(AssayError, match="asks for device=cuda, and no node of the Ray cluster has a GPU"):
+        list(work([order(tmp_path, device="cuda")], ray=True))
+
+
+def test_no_cluster_at_an_address_is_a_sentence(monkeypatch):
+    import ray
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    begin = time.monotonic()
+    with pytest.raises(AssayError, match="ray=nowhere: there is no Ray cluster"):
+        start_ray("nowhere")
+    assert time.monotonic() - begin < 60

@@ -1,0 +1,92 @@
+"""Systems that do what they must not, and one that behaves; named in tests as ``broad_kit:Name``."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+
+from assay.broad.systems.learners.guinea_pig import RandomProjections
+
+
+class Small(RandomProjections):
+    """Behaves."""
+
+    def __init__(self, units: tuple[int, ...] = (12, 10, 8), seed: int = 0) -> None:
+        super().__init__(units, seed)
+
+
+class Throws(Small):
+    def fit(self, X):
+        raise RuntimeError("out of cheese\nredo from start")
+
+
+class Hangs(Small):
+    def fit(self, X):
+        time.sleep(600)
+
+
+class Dies(Small):
+    def fit(self, X):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class GivesNaN(Small):
+    def transform(self, X, layer=-1):
+        found = super().transform(X, layer)
+        found[-1, 0] = np.nan
+        return found
+
+
+class Peeks(Small):
+    def __init__(self, place: str = "", units: tuple[int, ...] = (12, 10, 8), seed: int = 0) -> None:
+        super().__init__(units, seed)
+        self.place = place
+
+    def transform(self, X, layer=-1):
+        for file in Path(self.place).glob("*.npz"):
+            file.read_bytes()
+        return super().transform(X, layer)
+
+
+class LearnsWhenShown(Small):
+    def transform(self, X, layer=-1):
+        self.scales_[0] *= 1.5
+        return super().transform(X, layer)
+
+
+class LearnsInSecret(Small):
+    """Keeps what it learns where a hash of its public state does not see it."""
+
+    def transform(self, X, layer=-1):
+        found = super().transform(X, layer)
+        self._seen = getattr(self, "_seen", 0) + len(found)
+        return found * (1 + self._seen)
+
+
+class LosesRows(Small):
+    def transform(self, X, layer=-1):
+        return super().transform(X, layer)[:-1]
+
+
+class KillsItsKeeper(Small):
+    """Ends the process that waits for its run: once if it can leave a mark, otherwise every time."""
+
+    def __init__(self, mark: str = "", units: tuple[int, ...] = (12, 10, 8), seed: int = 0) -> None:
+        super().__init__(units, seed)
+        self.mark = mark
+
+    def shallow(self):
+        return type(self)(self.mark, self.units[:1], self.seed)
+
+    def fit(self, X):
+        if not self.mark or not Path(self.mark).exists():
+            if self.mark:
+                Path(self.mark).write_text(str(os.getpid()))
+            os.kill(multiprocessing.parent_process().pid, signal.SIGKILL)
+            time.sleep(600)  # unless it is ended too
+        return super().fit(X)

@@ -1,0 +1,305 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from assay import AssayError, Invariance, Subject, invariance_scores
+from assay.measures.gabor_fit import gabor
+from assay.measures.invariance.measure import STATUSES
+from assay.stimuli import Family, Gratings, Images, NaturalVideo, ParametricTest, Sequences
+
+SCORES = ["score", "global_rate", "local_rate", "sign", "threshold", "status"]
+
+
+class Small(nn.Module):
+    """A random network with rectified, saturating, quantised, dead and constant units, and a container."""
+
+    def __init__(self, seed: int, side: int = 8) -> None:
+        super().__init__()
+        torch.manual_seed(seed)
+        self.conv = nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(inplace=True), nn.MaxPool2d(2))
+        self.flat = nn.Flatten()
+        self.mix = nn.Linear(3 * (side // 2 - 1) ** 2, 12)
+        self.tanh = nn.Tanh()
+        self.clip = nn.Hardtanh(-0.05, 0.05)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.mix(self.flat(self.conv(x)))
+        h = self.clip(self.tanh(h) * torch.tensor([1.0] * 9 + [0.0] + [0.1] * 2))
+        return torch.cat([h, (h[:, :3] * 40).round(), torch.full_like(h[:, :1], 3.0)], 1)
+
+
+def recorded(subject: Subject, test, batch: int) -> dict[str, np.ndarray]:
+    """In the same batches, because a network's own rounding may depend on them."""
+    parts = [subject.record(b) for b in test.batches(batch)]
+    return {layer: torch.cat([p[layer].flatten(1) for p in parts]).numpy() for layer in parts[0]}
+
+
+def assert_equal_to_the_definition(measure: Invariance, subject: Subject, transformation: str, among=None) -> None:
+    units = measure.per_unit(subject)
+    responses = recorded(subject, measure.test, measure.batch_size)
+    for layer in subject.layers:
+        ours = units[(units.layer == layer) & (units.transformation == transformation)].reset_index(drop=True)[SCORES]
+        rows = [row[row >= 0] for row in measure.test.trajectories(transformation)]
+        options = (measure.firing_rate, measure.near_max, measure.signs, among)
+        expected = invariance_scores(responses[layer], rows, *options)
+        pd.testing.assert_frame_equal(ours, expected, check_dtype=False)
+
+
+# -- the definition -------------------------------------------------------------------------------------
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from(["choose", "positive"]),
+    st.sampled_from([0.01, 0.05, 0.2]),
+    st.sampled_from([1, 5, 0.1, 1.0]),
+    st.sampled_from([1, 7, 64, 1000]),
+)
+def test_scores_equal_the_definition_on_random_networks(seed, signs, rate, near, batch):
+    subject = Subject(Small(seed), "small", example=(1, 8, 8))
+    test = Gratings(8, (2.0, 5.0), orientations=6, phases=10)
+    measure = Invariance(test, firing_rate=rate, near_max=near, signs=signs, batch_size=batch)
+    for axis in test.transformations:
+        assert_equal_to_the_definition(measure, subject, axis)
+
+
+def test_how_stimuli_are_batched_does_not_matter():
+    # Rounding inside the network may depend on the batch; pooled pixels have no sums in them.
+    subject = Subject(nn.Sequential(nn.MaxPool2d(2), nn.ReLU(), nn.Flatten()), "pixels")
+    test = Gratings(8, orientations=5, phases=8)
+    tables = [Invariance(test, batch_size=size)(subject) for size in (1, 13, 280)]
+    columns = ["layer", "transformation", "score", "n", "best_unit", "status", "ok", "tied"]
+    for table in tables[1:]:
+        pd.testing.assert_frame_equal(table[columns], tables[0][columns])
+
+
+def test_a_complex_cell_is_phase_invariant_and_a_simple_cell_is_not():
+    size = 24
+    pair = np.stack([gabor(size, 0, 0, 0.5, 4 / 32, phase, 4, 4) for phase in (0, np.pi / 2)])
+
+    class Cells(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("pair", torch.from_numpy(pair).float().flatten(1))
+
+        def forward(self, x: Tensor) -> Tensor:
+            even, odd = (x.flatten(1) @ self.pair.T).unbind(1)
+            return torch.stack([even, even**2 + odd**2], 1)
+
+    measure = Invariance(Gratings(size, mean=0.0), near_max=1, signs="positive")
+    units = measure.per_unit(Subject(Cells(), "cells"))
+    simple, energy = units[units.transformation == "phase"].score
+    assert energy > 95
+    assert simple < 45  # it fires on less than half of the phases
+
+
+def test_video_neighbours_are_frames_of_the_same_clip_and_place():
+    rng = np.random.default_rng(0)
+    clips = {
+        "slow": Sequences.of(a=rng.random((30, 12, 12)), b=rng.random((25, 12, 12))),
+        "fast": Sequences.of(c=rng.random((40, 12, 12))),
+        "dim": Sequences.of(d=rng.random((9, 12, 12)) * 0.1),
+    }
+    test = NaturalVideo(clips, patch=8, places=4, whitened=False)
+    subject = Subject(Small(1), "small")
+    for signs in ("choose", "positive"):
+        measure = Invariance(test, firing_rate=0.05, batch_size=50, signs=signs)
+        for transformation in clips:
+            assert_equal_to_the_definition(measure, subject, transformation, among=test.among(transformation))
+    units = measure.per_unit(subject)
+    assert "silent" in set(units[units.transformation == "dim"].status)
+
+
+def test_a_parametric_test_equals_showing_every_transform():
+    images = Images(np.random.default_rng(0).random((150, 1, 8, 8)))
+    family = Family("translation_x", (-2.0, -1.0, 0.0, 1.0, 2.0))
+    test = ParametricTest(images, (family, Family(lambda x, g: x * g[:, None, None, None], (0.5, 1.0))))
+    subject = Subject(Small(2), "small")
+    units = Invariance(test, firing_rate=0.04, near_max=0.5, batch_size=20).per_unit(subject)
+    layers = recorded(subject, test, 20)
+    for family in test.families:
+        moved = family(torch.from_numpy(images.array.copy())).flatten(0, 1)
+        parts = [subject.record(b) for b in moved.split(20)]
+        after = {layer: torch.cat([p[layer].flatten(1) for p in parts]).numpy() for layer in parts[0]}
+        for layer, responses in layers.items():
+            ours = units[(units.layer == layer) & (units.transformation == family.name)].reset_index(drop=True)
+            n, m = len(images), len(family.magnitudes)
+            expected = slow_parametric(responses, after[layer].reshape(n, m, -1), 0.04, 0.5)
+            np.testing.assert_allclose(ours.score, expected, atol=1e-12)
+
+
+def slow_parametric(responses, moved, rate, near):
+    """Stimuli × units and stimuli × magnitudes × units, one unit at a time."""
+    n, k = len(responses), int(np.ceil(rate * len(responses)))
+    scores = []
+    for h, transformed in zip(responses.T.astype(float), moved.transpose(2, 0, 1).astype(float), strict=True):
+        found = []
+        for sign in (1, -1):
+            v = sign * h
+            options = [t for t in set(v) if (v > t).sum() >= k]
+            fires = v > max(options) if options else np.zeros(n, bool)
+            if not options or fires.sum() > n / 2:
+                continue
+            count = max(int(np.ceil(near * fires.sum() - 1e-9)), 1)
+            z = fires & (v >= np.sort(v)[::-1][count - 1])
+            local = (sign * transformed[z] > max(options)).mean()
+            found.append((fires.sum() <= 1.25 * k, local / fires.mean()))
+        scores.append(max(found)[1] if found else np.nan)
+    return scores
+
+
+def test_cyclic_shifts_of_noise_score_seven():
+    class First(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.stack([x[:, 0, 0, 0], x.mean((1, 2, 3))], 1)
+
+    def shift(x: Tensor, amount: Tensor) -> Tensor:
+        return torch.stack([row.roll(int(a), -1) for row, a in zip(x, amount, strict=True)])
+
+    images = Images(np.random.default_rng(0).normal(size=(20_000, 1, 1, 16)))
+    test = ParametricTest(images, (Family(shift, tuple(range(16))),))
+    measure = Invariance(test, near_max=1.0, signs="positive", batch_size=4096)
+    first, mean = measure.per_unit(Subject(First(), "first")).score
+    # E[L] = 1/16 + 15/16·G; 200 Z × 15 independent shifts make the standard deviation of S 0.16.
+    assert first == pytest.approx((1 / 16 + 15 / 16 * 0.01) / 0.01, abs=0.6)
+    # A mean of shifted values is the same but for the rounding of its sum, which may cross the threshold.
+    assert mean == pytest.approx(100, abs=0.6)
+
+
+# -- the table ------------------------------------------------------------------------------------------
+
+
+def test_every_unit_is_counted_under_one_status():
+    class Odd(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            h = x.flatten(1)
+            sparse = (h[:, :1] - h[:, :1].detach().amax()).relu()
+            return torch.cat([h[:, :5], h[:, :2] * 0 + 4, sparse, h[:, :1].log() * torch.nan], 1)
+
+    table = Invariance(Gratings(6, phases=20, orientations=5))(Subject(Odd(), "odd"))
+    row = table.iloc[0]
+    assert [row[s.replace(" ", "_")] for s in STATUSES] == [5, 0, 3, 0, 0, 0, 1]
+    assert row.units == 9 and row.n == 1 and row.low <= row.score <= row.high
+
+
+def test_a_layer_of_nothing_but_nan_is_undefined_and_said_to_be_so():
+    table = Invariance(Gratings(6))(Subject(nn.Sequential(nn.Flatten(), Nan()), "nan"))
+    row = table[table.layer == "1"].iloc[0]
+    assert row.status == "undefined" and row.not_finite == row.units == 36 and np.isnan(row.score)
+
+
+class Nan(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * torch.nan
+
+
+def test_a_layer_without_one_entry_per_stimulus_is_said_to_be_so():
+    class Folded(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fold = nn.Flatten(0, 2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.fold(x).mean() + x.flatten(1)
+
+    table = Invariance(Gratings(6))(Subject(Folded(), "folded"))
+    assert table[table.layer == "fold"].status.unique().tolist() == ["not per stimulus"]
+    assert table[table.layer == "output"].status.unique().tolist() == ["ok"]
+
+
+def test_units_are_all_or_channels_or_the_central_one():
+    torch.manual_seed(0)
+    subject = Subject(nn.Sequential(nn.Conv2d(1, 4, 3)), "conv")
+    test = Gratings(9, orientations=5, phases=8)
+    counts = {u: Invariance(test, units=u)(subject).units.iloc[0] for u in ("all", "channels", "centre")}
+    assert counts == {"all": 4 * 49, "channels": 4, "centre": 4}
+    responses = recorded(subject, test, 32)["0"].reshape(280, 4, 7, 7)
+    picked = {"channels": responses.max((2, 3)), "centre": responses[:, :, 3, 3]}
+    for kind, values in picked.items():
+        ours = Invariance(test, units=kind).per_unit(subject)
+        expected = invariance_scores(values, test.trajectories("phase")).score
+        np.testing.assert_allclose(ours[ours.transformation == "phase"].score, expected)
+
+
+def test_intervals_are_reproducible_and_narrow_with_units():
+    torch.manual_seed(0)
+    few, many = (Subject(nn.Sequential(nn.Flatten(), nn.Linear(64, n)), "net") for n in (10, 1000))
+    measure = Invariance(Gratings(8), layers="1")
+    again = measure(many)
+    pd.testing.assert_frame_equal(measure(many), again)
+    width = [(t.high - t.low).mean() for t in (measure(few), again)]
+    assert width[1] < width[0]
+    assert Invariance(Gratings(8), layers="1", bootstrap=0)(many)[["low", "high"]].isna().all(axis=None)
+
+
+def test_pictures_are_the_stimuli_that_drive_the_best_unit():
+    import io
+
+    from PIL import Image
+
+    subject = Subject(nn.Flatten(), "pixels")
+    test = Gratings(8, orientations=5, phases=8)
+    row = Invariance(test, near_max=3, signs="positive")(subject).iloc[0]
+    picture = np.asarray(Image.open(io.BytesIO(row.pictures)), dtype=float) / 255
+    assert picture.shape[0] == 8 and (picture.shape[1] + 1) % 9 == 0
+    pixel = picture[row.best_unit // 8, row.best_unit % 8]
+    assert pixel > 0.95  # the pixel that the unit is, is bright in what drives it
+
+
+# -- bad input ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (
+            lambda: Invariance(Gratings(6, (2.0,), 3, 5)),
+            "a firing rate of 0.01 needs at least 100 stimuli, there are 15",
+        ),
+        (lambda: Invariance(Gratings(12)), "cannot see frames of shape (1, 12, 12)"),
+        (lambda: Invariance(Gratings(8), layers="nope"), "nope"),
+        (lambda: Invariance(Gratings(8), top=0.0), "p=0.0 is not a proportion"),
+        (lambda: Invariance(Gratings(8), near_max=0), "near_max=0"),
+        (lambda: Invariance(Gratings(8), signs="both"), "signs='both'"),
+        (lambda: Invariance(Gratings(8), units="some"), "units='some'"),
+        (lambda: Invariance(Gratings(8), firing_rate=1.5), "firing_rate=1.5"),
+        (lambda: Invariance(Gratings(8), batch_size=0), "batch_size=0"),
+        (lambda: Invariance(Gratings(8), bootstrap=-1), "bootstrap=-1"),
+        (
+            lambda: Invariance(NaturalVideo({"one": Sequences.of(still=np.zeros((1, 8, 8)))})),
+            "clip 'still' has 1 frames: the video test needs at least 2",
+        ),
+    ],
+)
+@pytest.mark.parametrize("way", ["check", "__call__"])
+def test_bad_input_is_one_clear_sentence(make, sentence, way):
+    with pytest.raises(AssayError) as error:
+        getattr(make(), way)(Subject(Small(0), "small"))
+    assert sentence in str(error.value) and "\n" not in str(error.value)
+
+
+def test_frames_of_a_clip_are_drawn_together():
+    """Frames of a still clip are one observation: more of them do not make the interval narrower."""
+
+    def width(frames: int) -> float:
+        rng = np.random.default_rng(0)
+        noisy = [rng.random((1, 1, 6, 6), dtype=np.float32) for _ in range(30)]
+        clips = {f"clip{i}": np.clip(x + 0.4 * rng.random((frames, 1, 6, 6), dtype=np.float32), 0, 1)
+                 for i, x in enumerate(noisy)}  # fmt: skip
+        video = NaturalVideo({"still": Sequences.of(**clips)}, whitened=False, reach=1)
+        assert (np.bincount(video.blocks()) == frames).all()
+        torch.manual_seed(0)
+        subject = Subject(nn.Sequential(nn.Flatten(), nn.Linear(36, 40)), "linear")
+        measure = Invariance(video, layers=["1"], firing_rate=0.1, near_max=1.0, signs="positive", bootstrap=400)
+        row = measure(subject).iloc[0]
+        return float(row["high"] - row["low"])
+
+    # Drawn one by one, four times the frames would halve the width; a third more or less is chance.
+    assert width(16) > 0.67 * width(4)

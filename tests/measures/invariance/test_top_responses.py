@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from unittest.mock import patch
+
+import numpy as np
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from assay.measures.invariance import top_responses
+from assay.measures.invariance.top_responses import TopResponses
+
+
+@given(
+    hnp.arrays(
+        np.float32,
+        st.tuples(st.integers(1, 60), st.integers(1, 4)),
+        elements=st.one_of(st.integers(-3, 3).map(float), st.floats(-9, 9, width=16), st.just(float("nan"))),
+    ),
+    st.integers(1, 5),
+    st.integers(1, 20),
+    st.sampled_from([0, 8]),  # picked out at once, and after merging at first
+)
+def test_the_largest_are_those_of_a_full_sort_however_they_are_batched(responses, count, batch, merged):
+    with patch.object(top_responses, "_MERGED", merged):
+        top = TopResponses(count)
+        for start in range(0, len(responses), batch):
+            top.extend(torch.from_numpy(responses[start : start + batch]))
+        values, stimuli = top.sorted()
+    assert top.shown == len(responses)
+    for unit, column in enumerate(responses.T):
+        known = np.flatnonzero(~np.isnan(column))
+        order = known[np.argsort(-column[known], kind="stable")][:count]
+        n = len(order)
+        assert values[:n, unit].tolist() == column[order].tolist()
+        assert (stimuli[n:, unit] == -1).all() and (values[n:, unit] == -torch.inf).all()
+        found = stimuli[:n, unit].numpy()
+        assert len(set(found)) == n and column[found].tolist() == column[order].tolist()
+        above = column[order] > column[order][-1] if n else []  # of those equal to the smallest any may be kept
+        assert found[above].tolist() == order[above].tolist()

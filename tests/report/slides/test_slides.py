@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import importlib.util
+import io
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from broad_report_kit import BEST, RUNS, make_evaluation
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.core.errors import AssayError
+from assay.report.broad.evaluation import Evaluation
+from assay.report.broad.figures import grand_means, picture
+from assay.report.document import Items, Table, Text
+from assay.report.slides import deck as deck_module
+from assay.report.slides.broad import write_slides
+from assay.report.slides.deck import BOTTOM, ROOM, TOP, Deck, Grid, Paragraphs, clean, lines_of
+from conftest import need
+
+C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
+FOOTER_IN = 7.02  # nothing but the footer lies below
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _pptx():
+    need(importlib.util.find_spec("pptx") is not None, "the package python-pptx")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return make_evaluation(tmp_path_factory.mktemp("broad") / "evaluation")
+
+
+@pytest.fixture(scope="module")
+def path(folder):
+    return Path(write_slides(folder))
+
+
+@pytest.fixture(scope="module")
+def show(path):
+    return opened(path.read_bytes())
+
+
+def opened(data: bytes):
+    import pptx
+
+    return pptx.Presentation(io.BytesIO(data))
+
+
+def titles(show) -> list[str]:
+    return [slide.shapes.title.text_frame.text for slide in show.slides]
+
+
+def cells(show) -> list[str]:
+    return [c.text for s in show.slides for f in s.shapes if f.has_table for row in f.table.rows for c in row.cells]
+
+
+def require_inside(show) -> None:
+    for number, slide in enumerate(show.slides, 1):
+        for shape in slide.shapes:
+            assert shape.left >= 0 and shape.top >= 0, (number, shape.name)
+            assert shape.left + shape.width <= show.slide_width, (number, shape.name)
+            assert shape.top + shape.height <= show.slide_height, (number, shape.name)
+
+
+def test_the_slides_follow_the_order_of_the_plan(show):
+    order = [re.sub(r" \(\d+ of \d+\)", "", title) for title in titles(show)]
+    expected = [
+        "Broad Evaluation: evaluation", "Claims", "Process", "Six conditions", "Components", "Metrics", "Protocol",
+        "Logistics, deviations and contingencies", "How every run went",
+        "Graph 1. Video", "Graph 2. Video", "Graph 3. Video", "Video: advantage in MAP", "Video: ranking",
+        "Graph 1. Text", "Graph 2. Text", "Graph 3. Text", "Text: advantage in mRMSE", "Text: ranking",
+        "Are the claims supported?", "All verdicts", "Diagnostics", "Video: learning curve", "Text: learning curve",
+        "Conformance", "Open issues and changes", "Appendix: glossary",
+    ]  # fmt: skip
+    distinct = list(dict.fromkeys(order))
+    assert len(distinct) >= len(expected)
+    for title, start in zip(distinct, expected, strict=False):
+        assert title.startswith(start), (title, start)
+    assert all(title.startswith("Appendix") for title in distinct[len(expected) :])
+
+
+def test_slides_are_wide_have_notes_and_nothing_lies_outside(show):
+    assert show.slide_width / show.slide_height == pytest.approx(16 / 9, abs=1e-4)
+    require_inside(show)
+    for slide in show.slides:
+        assert slide.notes_slide.notes_text_frame.text.strip(), slide.shapes.title.text_frame.text
+        for shape in slide.shapes:
+            if shape.shape_type is not None and (shape.has_table or shape.has_chart or hasattr(shape, "image")):
+                assert shape._element.xpath("./*[1]/p:cNvPr")[0].get("descr"), "alternative text"
+
+
+def test_the_title_slide_says_which_edition_of_what(show, folder):
+    said = " ".join(c.text for f in show.slides[0].shapes if f.has_table for row in f.table.rows for c in row.cells)
+    assert "iteration 2, draft" in said and Evaluation(folder).digest in said and "c0" * 32 in said
+
+
+def test_graph_3_is_also_a_native_chart_with_the_standard_errors_as_error_bars(show, folder):
+    e = Evaluation(folder)
+    natives = [f.chart for s in show.slides for f in s.shapes if f.has_chart]
+    assert len(natives) == 2
+    for native, name in zip(natives, ("video", "text"), strict=True):
+        chart = grand_means(e, next(t for t in e.tasks if t.name == name))
+        marks = {m.group: m for m in chart.marks}
+        assert list(native.plots[0].series[0].values) == [
+            marks[i].value if i in marks else None for i in range(len(RUNS))
+        ]
+        series = native._chartSpace.findall(f".//{C}ser")[0]
+        order = [child.tag.removeprefix(C) for child in series]
+        assert order.index("errBars") == order.index("cat") - 1, "the schema wants it just before the categories"
+        for side, sign in (("plus", 1), ("minus", -1)):
+            points = series.findall(f"{C}errBars/{C}{side}/{C}numLit/{C}pt")
+            found = {int(p.get("idx")): float(p.find(f"{C}v").text) for p in points}
+            assert set(found) == set(marks)
+            end = 1 if sign > 0 else 0
+            np.testing.assert_allclose(
+                list(found.values()), [sign * (marks[i].interval[end] - marks[i].value) for i in found]
+            )
+    assert "3s (failed)" in list(natives[0].plots[0].categories)
+
+
+def test_a_failed_run_is_never_a_number(path, show):
+    assert "failed" in cells(show)
+    with zipfile.ZipFile(path) as file:
+        everything = b"".join(file.read(n) for n in file.namelist() if n.endswith(".xml")).decode()
+    assert f"{BEST:.3f}" not in everything and str(BEST) not in everything
+
+
+def test_equal_input_gives_equal_bytes_and_no_time_of_writing_is_kept(folder, path):
+    before = path.read_bytes()
+    write_slides(folder)
+    assert path.read_bytes() == before
+    with zipfile.ZipFile(path) as file:
+        assert {entry.date_time for entry in file.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+        books = [n for n in file.namelist() if n.endswith(".xlsx")]
+        assert len(books) == 2
+        for name in books:
+            with zipfile.ZipFile(io.BytesIO(file.read(name))) as book:
+                dates = re.findall(r"\d{4}-\d\d-\d\dT", book.read("docProps/core.xml").decode())
+                assert dates and set(dates) == {"1980-01-01T"}
+    about = opened(before).core_properties
+    assert about.created == about.modified == datetime(2026, 1, 2, 3, 4, 5) and about.author == "assay"
+
+
+def test_the_same_chart_gives_the_same_picture(folder):
+    e = Evaluation(folder)
+    chart = grand_means(e, e.tasks[0])
+    assert picture(chart, 4, 3) == picture(chart, 4, 3)
+
+
+def test_one_team_and_no_text_make_a_deck_too(tmp_path):
+    show = opened(Path(write_slides(make_evaluation(tmp_path / "one", teams=1, text=False))).read_bytes())
+    require_inside(show)
+    assert not any("Text" in title for title in titles(show))
+
+
+def test_a_long_table_is_split_over_slides_and_loses_no_row():
+    deck = Deck("t", "f", datetime(2026, 1, 1))
+    frame = pd.DataFrame({"name": [f"row {i}" for i in range(150)], "text": ["word " * (i % 40) for i in range(150)]})
+    deck.add("Long", [Text("Before it."), Table("long", frame)], "notes")
+    show = opened(deck.bytes())
+    assert len(show.slides) > 3 and titles(show)[0] == f"Long (1 of {len(show.slides)})"
+    require_inside(show)
+    assert [c for c in cells(show) if c.startswith("row ")] == frame["name"].tolist()
+
+
+LINES = st.text(st.characters(exclude_categories=()), max_size=400)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(LINES, LINES), min_size=1, max_size=40), st.lists(LINES, max_size=12))
+def test_pages_keep_everything_in_order_and_within_the_slide(pairs, lines):
+    rows = tuple(((clean(a), ""), (clean(b), "good")) for a, b in pairs)
+    blocks = [Paragraphs(tuple(map(clean, lines)), bullets=True)] if lines else []
+    pages = deck_module._pages([*blocks, Grid("g", ("a", "b"), rows)])
+    shown = [row for _, page in pages for block in page if isinstance(block, Grid) for row in block.rows]
+    said = [line for _, page in pages for block in page if isinstance(block, Paragraphs) for line in block.lines]
+    assert shown == list(rows) and said == list(map(clean, lines))
+    for size, page in pages:
+        pieces = sum(len(b.rows if isinstance(b, Grid) else b.lines) for b in page)
+        needed = sum(deck_module._least(b, size) + deck_module.GAP for b in page) - deck_module.GAP
+        assert needed <= BOTTOM - TOP + 1e-9 or pieces == 1
+        for block in page:
+            if isinstance(block, Grid):
+                assert sum(deck_module._widths(block, size - 2)) <= ROOM + 1e-6
+
+
+def test_any_text_can_be_written_and_read_again():
+    deck = Deck("\x00 title", "footer \ud800", datetime(2026, 1, 1))
+    deck.add(
+        "bell \x07 & <b>",
+        [Items(("\x1b[31mred", "tab\tand\nline")), Table("t\x0b", pd.DataFrame({"\x01": ["\uffff"]}))],
+        "\x02",
+    )
+    show = opened(deck.bytes())
+    assert titles(show) == ["bell � & <b>"]
+    require_inside(show)
+
+
+def test_words_are_broken_where_they_do_not_fit():
+    assert lines_of("", 12, 3) == 1 and lines_of("a\nb", 12, 3) == 2
+    wide = deck_module._inches_of("x" * 100, 12)
+    assert lines_of("x" * 100, 12, wide / 4) in (4, 5)
+
+
+def test_without_python_pptx_the_error_says_how_to_get_it(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pptx", None)
+    with pytest.raises(AssayError, match=r"python-pptx|assay\[slides\]"):
+        write_slides(folder)
+
+
+# -- as an office program shows them --------------------------------------------------------------------
+
+
+def test_an_office_program_renders_every_slide_and_no_text_runs_into_the_footer(path, show, tmp_path):
+    soffice, pdftotext = shutil.which("soffice"), shutil.which("pdftotext")
+    need(soffice is not None and pdftotext is not None, "LibreOffice (soffice) or poppler (pdftotext, pdftoppm)")
+    profile = f"-env:UserInstallation=file://{tmp_path}/profile"
+    command = [soffice, profile, "--headless", "--convert-to", "pdf", "--outdir", str(tmp_path), str(path)]
+    subprocess.run(command, check=True, capture_output=True, timeout=240)
+    made = tmp_path / "slides.pdf"
+    subprocess.run(["pdftoppm", "-png", "-r", "20", str(made), str(tmp_path / "slide")], check=True, timeout=120)
+    assert len(list(tmp_path.glob("slide-*.png"))) == len(show.slides)
+    subprocess.run([pdftotext, "-bbox", str(made), str(tmp_path / "words.html")], check=True, timeout=120)
+    e = Evaluation(str(path.parent))
+    footer = {"Broad", "Evaluation:", e.name, "·", "iteration", "2,", "draft", "manifest", e.digest[:12]}
+    pages = re.split(r"<page ", (tmp_path / "words.html").read_text())[1:]
+    assert len(pages) == len(show.slides)
+    for number, page in enumerate(pages, 1):
+        allowed = footer | {str(number)}
+        for x_max, y_max, word in re.findall(r'xMax="([\d.]+)" yMax="([\d.]+)">(.*?)</word>', page):
+            assert float(x_max) <= 13.34 * 72, (number, word)
+            assert float(y_max) <= FOOTER_IN * 72 or word in allowed, (number, word)

@@ -313,7 +313,6 @@ def test_the_end_of_a_phase_has_learning_curves_and_layers(reviews, tmp_path):
 
 def test_pre_trained_systems_are_declared(reviews, tmp_path):
     import broad_kit
-
     from assay.broad.systems.saved_learner import save_learner
 
     protocol = replace(SMALL, ratings=("Overall",))

@@ -8,10 +8,10 @@ from typing import ClassVar
 import pandas as pd
 import pytest
 import torch
-from measure_kit import Slow, subjects
 
 from assay import Measure, Subject, evaluate
 from assay.core.arithmetic import Arithmetic, reproducible
+from measure_kit import Slow, subjects
 
 
 def test_inside_the_block_and_as_before_after_it():

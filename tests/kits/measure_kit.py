@@ -12,9 +12,9 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import torch
-import zoo
 from torch import nn
 
+import zoo
 from assay import Measure, Straightness, Subject
 from assay.stimuli import Sequences
 

@@ -6,13 +6,13 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-import zoo
-from measure_kit import Broken, sequences
-from page_kit import open_page
 
+import zoo
 from assay import Measure, Straightness, Subject, evaluate
 from assay.report import document, html, write_report
 from assay.report.document import LineChart, Table
+from measure_kit import Broken, sequences
+from page_kit import open_page
 
 HOSTILE = "<script>window.hacked = 1</script> & \"quotes\" 'n' </script>"
 

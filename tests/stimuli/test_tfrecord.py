@@ -4,12 +4,12 @@ import re
 from contextlib import suppress
 
 import numpy as np
-import pgdl_kit as kit
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+import pgdl_kit as kit
 from assay import AssayError
 from assay.stimuli import tfrecord
 from assay.stimuli.tfrecord import crc32c, parse_example, parse_tensor, read_records

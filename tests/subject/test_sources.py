@@ -7,9 +7,9 @@ import types
 import numpy as np
 import pytest
 import torch
-import zoo
 from safetensors.torch import save_file
 
+import zoo
 from assay import AssayError
 from assay.subject.source import SubjectSource, load_weights
 from assay.subject.subject import Subject

@@ -4,9 +4,9 @@ import logging
 
 import pytest
 import torch
-import zoo
 from torch import nn
 
+import zoo
 from assay import AssayError, Subject
 
 # Two batch sizes: one graph must serve both. 1e-5 is the promise; captured graphs run the same kernels.

@@ -6,11 +6,11 @@ import pickle
 
 import pytest
 import torch
-import zoo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+import zoo
 from assay import AssayError, Subject
 
 

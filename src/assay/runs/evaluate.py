@@ -15,12 +15,12 @@ from typing import Any
 import torch
 
 from assay.core.arithmetic import Arithmetic
-from assay.core.errors import AssayError, first_line, optional
-from assay.core.folder import Folder
-from assay.core.fingerprint import fingerprint
-from assay.measures.base import Measure
-from assay.core.progress import report
 from assay.core.determinism import seeded
+from assay.core.errors import AssayError, first_line, optional
+from assay.core.fingerprint import fingerprint
+from assay.core.folder import Folder
+from assay.core.progress import report
+from assay.measures.base import Measure
 from assay.runs.cells import FOLDER, CellInfo, CellKey, CellTables, write_cell
 from assay.runs.manifest import environment, now
 from assay.runs.run import MANIFEST, Run

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from broad_report_kit import make_evaluation
 
 from assay.broad.run.results import CHECKS, Results
 from assay.broad.systems.team import system_hash
@@ -11,6 +10,7 @@ from assay.report.broad.evaluation import Evaluation
 from assay.report.broad.report import broad_document, conformance_table
 from assay.report.document import Table
 from assay.report.slides.broad import broad_deck
+from broad_report_kit import make_evaluation
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ import colorsys
 import numpy as np
 import pytest
 import torch
-import zoo
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+import zoo
 from assay import AssayError, Subject
 from assay.measures.complexity.augmentation import (
     PENALTIES,

@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-import zoo
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
+import zoo
 from assay import AssayError, Subject
 from assay.measures.complexity.clusters import ClusterSeparation, davies_bouldin_index
 from assay.stimuli import Labelled

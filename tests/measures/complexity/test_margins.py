@@ -6,12 +6,12 @@ from math import log, sqrt
 import numpy as np
 import pytest
 import torch
-import zoo
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from torch import Tensor, nn
 
+import zoo
 from assay import AssayError, Subject
 from assay.measures.complexity.margins import Margins, boundary_distances, output_margins, quartile_signature
 from assay.stimuli import Labelled, Normalize

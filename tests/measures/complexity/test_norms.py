@@ -6,12 +6,12 @@ from math import e, log, log2, sqrt
 import numpy as np
 import pytest
 import torch
-import zoo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+import zoo
 from assay import AssayError, Subject
 from assay.measures.complexity.affine import affine_layers
 from assay.measures.complexity.norms import Norms, convolution_norm, path_norm, spectral_norm, vc_dimension_bound

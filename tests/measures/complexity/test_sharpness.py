@@ -5,9 +5,9 @@ from math import log, sqrt
 import numpy as np
 import pytest
 import torch
-import zoo
 from torch import Tensor, nn
 
+import zoo
 from assay import AssayError, Subject
 from assay.measures.complexity.affine import folded_weights
 from assay.measures.complexity.moved_weights import MovedNetwork

@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-import zoo
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from torch import nn
 
+import zoo
 from assay import AssayError, Straightness, Subject, curvature, turning_angles
 from assay.measures.straightness.streaming import angles_from_sums
 from assay.measures.straightness.triples import as_rows, triple_sums

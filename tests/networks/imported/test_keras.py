@@ -5,13 +5,13 @@ import json
 import h5py
 import numpy as np
 import onnxruntime
-import pgdl_kit as kit
 import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
+import pgdl_kit as kit
 from assay import AssayError, Subject
 from assay.networks.imported.keras import load_keras
 from assay.networks.imported.keras_layers import keras_layer

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from broad_report_kit import make_evaluation
 
 from assay.report.broad.evaluation import Evaluation
 from assay.report.broad.figures import layer_contributions, learning_curves
+from broad_report_kit import make_evaluation
 
 
 @pytest.fixture

@@ -6,8 +6,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from broad_report_kit import BEST, CLASSES, EXTRA, RATINGS, RUNS, STATUS, K, make_evaluation
-from page_kit import open_page
 
 from assay.broad.run.results import DONE
 from assay.core.errors import AssayError
@@ -16,6 +14,8 @@ from assay.report.broad.figures import forest, grand_means, layer_contributions,
 from assay.report.broad.report import broad_document, class_table, contrasts_table, deviations, write_broad_report
 from assay.report.document import DotChart, Findings, Items, LineChart, Strip, Table, Text
 from assay.report.html import html
+from broad_report_kit import BEST, CLASSES, EXTRA, RATINGS, RUNS, STATUS, K, make_evaluation
+from page_kit import open_page
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from broad_report_kit import BEST, RUNS, make_evaluation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +23,7 @@ from assay.report.document import Items, Table, Text
 from assay.report.slides import deck as deck_module
 from assay.report.slides.broad import write_slides
 from assay.report.slides.deck import BOTTOM, ROOM, TOP, Deck, Grid, Paragraphs, clean, lines_of
+from broad_report_kit import BEST, RUNS, make_evaluation
 from conftest import need
 
 C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"

@@ -5,9 +5,9 @@ import re
 import shutil
 
 import numpy as np
-import pgdl_kit as kit
 import pytest
 
+import pgdl_kit as kit
 from assay import AssayError
 from assay.studies.corpus.corpus import accuracy
 from assay.studies.corpus.pgdl import load_pgdl

@@ -1,16 +1,16 @@
 from __future__ import annotations
 
-import direct
 import numpy as np
 import pytest
-from corpora import corpora, full_grid, named, relaxed
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
+import direct
 from assay import AssayError
 from assay.studies import GranulatedKendall, KendallTau, Pearson, granulated_kendall, kendall_tau, pearson
 from assay.studies.statistics.grid import Grid
+from corpora import corpora, full_grid, named, relaxed
 
 rows = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=3, max_size=20)
 

@@ -3,14 +3,13 @@ from __future__ import annotations
 import warnings
 from math import log2
 
-import direct
 import numpy as np
 import pandas as pd
 import pytest
-from corpora import corpora, full_grid, named, relaxed
 from hypothesis import given
 from hypothesis import strategies as st
 
+import direct
 from assay import AssayError
 from assay.studies import (
     ConditionalMutualInformation,
@@ -19,6 +18,7 @@ from assay.studies import (
     information_by_condition,
 )
 from assay.studies.statistics.grid import Grid
+from corpora import corpora, full_grid, named, relaxed
 
 GRID = named(full_grid(3, 3, 2))
 N = 18

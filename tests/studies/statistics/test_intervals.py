@@ -3,7 +3,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from corpora import full_grid, named
 from scipy import stats
 
 from assay import AssayError
@@ -21,6 +20,7 @@ from assay.studies import (
     score_measures,
     sign_error,
 )
+from corpora import full_grid, named
 
 GRID = named(full_grid(3, 3, 2))
 GAP, NOISE, OTHER = np.random.default_rng(3).normal(size=(3, 18))

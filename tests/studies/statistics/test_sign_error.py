@@ -1,15 +1,15 @@
 from __future__ import annotations
 
-import direct
 import numpy as np
 import pytest
-from corpora import corpora, full_grid, named, relaxed
 from hypothesis import given
 from hypothesis import strategies as st
 
+import direct
 from assay import AssayError
 from assay.studies import SignError, sign_error
 from assay.studies.statistics.grid import Grid
+from corpora import corpora, full_grid, named, relaxed
 
 settings = st.tuples(st.sampled_from(["levels", "settings"]), st.sampled_from([None, 5]), st.sampled_from([1.0, 1.5]))
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import av
 import numpy as np
 import pytest
 from PIL import Image
@@ -17,21 +16,6 @@ def write_frames(folder, n=4, size=(12, 8), mode="L", seed=0):
     for i, frame in enumerate(frames):
         Image.fromarray(frame).save(folder / f"{i:02d}.png")
     return frames
-
-
-def write_video(path, n=10, size=32, fps=10, options=None, noise=False):
-    with av.open(str(path), "w", options=options or {}) as container:
-        stream = container.add_stream("mpeg4", rate=fps)
-        stream.width = stream.height = size
-        stream.pix_fmt = "yuv420p"
-        for t in range(n):
-            frame = np.full((size, size, 3), 20 * t % 250, dtype=np.uint8)
-            if noise:
-                frame = np.random.default_rng(t).integers(0, 256, frame.shape, dtype=np.uint8)
-            for packet in stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")):
-                container.mux(packet)
-        for packet in stream.encode():
-            container.mux(packet)
 
 
 def all_frames(sequences):
@@ -80,53 +64,6 @@ def test_16_bit_and_floating_point_pictures_keep_their_values(tmp_path):
         np.testing.assert_allclose(next(clip.frames()), np.float32(np.stack([values] * 3)) / 65535, atol=1e-7)
 
 
-def test_video_files_decode_frame_by_frame(tmp_path):
-    write_video(tmp_path / "clip.mp4")
-    (clip,) = load_sequences(tmp_path)
-    frames = np.stack(list(clip.frames()))
-    assert frames.shape == (10, 3, 32, 32)
-    # A codec is lossy: grey levels 0, 20, … to within 3 of 255.
-    np.testing.assert_allclose(frames.mean((1, 2, 3)) * 255, np.arange(10) * 20, atol=3)
-    (part,) = load_sequences(tmp_path / "clip.mp4", start=2, stop=8, step=2)
-    np.testing.assert_array_equal(np.stack(list(part.frames())), frames[2:8:2])
-
-
-def test_real_videos_decode(shared_data):
-    sequences = load_sequences(shared_data / "videos", size=32, color="grey", stop=5)
-    assert len(sequences) == 5
-    assert all_frames(sequences).shape == (25, 1, 32, 32)
-
-
-@pytest.mark.parametrize("name", ["bikes.mp4", "cockatoo.mp4"])
-def test_a_truncated_video_is_an_error_not_a_shorter_clip(shared_data, tmp_path, name):
-    data = (shared_data / "videos" / name).read_bytes()
-    (tmp_path / name).write_bytes(data[: len(data) // 2])
-    with pytest.raises(AssayError, match=name):
-        all_frames(load_sequences(tmp_path, size=8))
-
-
-def test_a_video_cut_short_behind_its_index_is_an_error(tmp_path):
-    write_video(tmp_path / "clip.mp4", n=40, options={"movflags": "faststart"})
-    data = (tmp_path / "clip.mp4").read_bytes()
-    (tmp_path / "clip.mp4").write_bytes(data[: len(data) - 400])
-    with pytest.raises(AssayError, match=r"clip\.mp4"):
-        all_frames(load_sequences(tmp_path))
-
-
-@pytest.mark.parametrize("name", ["a.mkv", "a.mp4"])
-def test_damage_inside_a_video_is_an_error(tmp_path, name):
-    write_video(tmp_path / name, n=60, size=64, noise=True)
-    data = bytearray((tmp_path / name).read_bytes())
-    middle = len(data) // 2
-    data[middle : middle + 400] = bytes(400)
-    (tmp_path / name).write_bytes(data)
-    with pytest.raises(AssayError, match=r"a\.m"):
-        all_frames(load_sequences(tmp_path))
-    (tmp_path / name).write_bytes(data[:middle])
-    with pytest.raises(AssayError, match=r"a\.m"):
-        all_frames(load_sequences(tmp_path))
-
-
 def test_frames_play_in_the_order_of_their_numbers(tmp_path):
     (tmp_path / "clip").mkdir()
     for t in range(1, 13):
@@ -140,24 +77,6 @@ def test_batches_cross_clips_and_end_where_the_shape_changes():
     sequences = Sequences.of(a=rng.random((4, 6, 6)), b=rng.random((3, 6, 6)), c=rng.random((2, 5, 5)))
     sizes = [(len(frames), owner.tolist()) for frames, owner in sequences.batches(5)]
     assert sizes == [(5, [0, 0, 0, 0, 1]), (2, [1, 1]), (2, [2, 2])]
-
-
-def test_pixel_fade_is_the_line_between_the_ends():
-    clip = ArrayClip("a", np.random.default_rng(0).random((5, 1, 4, 4)))
-    (fade,) = Sequences((clip,)).pixel_fade()
-    frames = np.stack(list(fade.frames()))
-    w = np.linspace(0, 1, 5)[:, None, None, None]
-    np.testing.assert_allclose(frames, (1 - w) * clip.array[0] + w * clip.array[-1], atol=1e-7)  # float32
-    assert fade.condition == "pixel_fade" and fade.name == "a"
-
-
-def test_contrast_fade_keeps_the_mean_and_lowers_the_contrast():
-    clip = ArrayClip("a", np.random.default_rng(0).random((5, 1, 8, 8)))
-    (fade,) = Sequences((clip,)).contrast_fade(low=0.2)
-    frames = np.stack(list(fade.frames()))
-    np.testing.assert_allclose(frames.mean((1, 2, 3)), clip.array[0].mean(), rtol=1e-6)
-    ratio = frames.std((1, 2, 3)) / clip.array[0].std()
-    np.testing.assert_allclose(ratio, np.linspace(1, 0.2, 5), rtol=1e-5)
 
 
 def test_fingerprints_follow_content_and_how_it_is_read(tmp_path):

@@ -1,28 +1,21 @@
 """What is shown: pictures, gratings, sequences of frames, objects, and the tests made of them."""
 
 from assay.stimuli.camera import CameraClip, camera_sequences, camera_video
-from assay.stimuli.clips import (
-    ArrayClip,
-    Clip,
-    ContrastFade,
-    FrameFolder,
-    PixelFade,
-    Sequences,
-    Video,
-    load_sequences,
-)
+from assay.stimuli.clips import ArrayClip, Clip, FrameFolder
+from assay.stimuli.fades import ContrastFade, PixelFade
 from assay.stimuli.families import Family, ParametricTest
 from assay.stimuli.gratings import Gratings
 from assay.stimuli.images import Images, load_images
 from assay.stimuli.invariance_test import ClosedTest, InvarianceTest, OpenTest
 from assay.stimuli.labelled import Labelled, load_labelled
 from assay.stimuli.natural_video import NaturalVideo
-from assay.stimuli.patches import natural_patches
 from assay.stimuli.perturbations import Mixup, Noise, Perturbation, Transformed
 from assay.stimuli.pictures import photographs
+from assay.stimuli.sequences import Sequences, load_sequences
 from assay.stimuli.transforms import Chain, Grey, Normalize, Resize, transform_named
 from assay.stimuli.turntables import TurningObject, load_coil20, turning_objects
-from assay.stimuli.whitening import fill_range, smooth_contrast, whiten
+from assay.stimuli.video import Video
+from assay.stimuli.whitening import fill_range, natural_patches, smooth_contrast, whiten
 
 __all__ = [
     "ArrayClip",

@@ -12,8 +12,9 @@ from torch.nn import functional as F
 
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
-from assay.stimuli.clips import Clip, Sequences
+from assay.stimuli.clips import Clip
 from assay.stimuli.pictures import Array, Color, photographs
+from assay.stimuli.sequences import Sequences
 
 MOTIONS = ("translation", "rotation", "zoom")
 _TOGETHER = 32  # frames rendered at a time

@@ -10,9 +10,10 @@ import numpy as np
 
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
-from assay.stimuli.clips import Clip, Sequences
+from assay.stimuli.clips import Clip
 from assay.stimuli.invariance_test import ClosedTest
 from assay.stimuli.pictures import Array
+from assay.stimuli.sequences import Sequences
 from assay.stimuli.whitening import smooth_contrast, whiten
 
 

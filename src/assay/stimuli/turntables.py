@@ -15,9 +15,10 @@ from torch.nn import functional as F
 
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
-from assay.stimuli.clips import ArrayClip, Clip, Sequences
+from assay.stimuli.clips import ArrayClip, Clip
 from assay.stimuli.images import load_images
 from assay.stimuli.pictures import Array, Color, photographs
+from assay.stimuli.sequences import Sequences
 
 Shape = Literal["ellipsoid", "box"]
 _TOGETHER = 32  # frames rendered at a time

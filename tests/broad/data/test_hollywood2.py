@@ -9,7 +9,7 @@ import pytest
 from assay import AssayError
 from assay.broad.data.hollywood2 import ACTIONS, TEST, TRAINING, check_hollywood2, load_hollywood2
 from assay.broad.data.twins import generated_clips
-from assay.stimuli.clips import Video
+from assay.stimuli.video import Video
 
 
 @pytest.fixture(scope="module")

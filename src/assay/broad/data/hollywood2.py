@@ -13,7 +13,7 @@ import numpy as np
 
 from assay.broad.data.dataset import Dataset, Inputs
 from assay.core.errors import AssayError
-from assay.stimuli.clips import Video
+from assay.stimuli.video import Video
 
 # The order of the release; the first label of a clip is the first in this order.
 ACTIONS = (

@@ -15,7 +15,8 @@ from scipy import sparse
 
 from assay.broad.data.dataset import Array, Dataset, Inputs
 from assay.core.errors import AssayError, first_line, nearest
-from assay.stimuli.clips import Clip, load_sequences
+from assay.stimuli.clips import Clip
+from assay.stimuli.sequences import load_sequences
 
 Scale = tuple[float, float]
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none"})

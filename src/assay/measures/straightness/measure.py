@@ -20,7 +20,7 @@ from assay.core.errors import AssayError
 from assay.measures.base import Measure
 from assay.measures.showing import batch_size, require_batch_size, show
 from assay.measures.straightness.streaming import PIXELS, follow
-from assay.stimuli.clips import Sequences
+from assay.stimuli.sequences import Sequences
 from assay.subject.layers import ALL, Layers
 from assay.subject.subject import Subject
 

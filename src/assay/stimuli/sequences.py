@@ -1,0 +1,159 @@
+"""Sets of clips to show: given as arrays, or loaded from a folder of pictures and videos."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from assay.core.errors import AssayError, nearest
+from assay.core.fingerprint import fingerprint
+from assay.stimuli.clips import ArrayClip, Clip, FrameFolder
+from assay.stimuli.fades import ContrastFade, PixelFade
+from assay.stimuli.pictures import SUFFIXES, Array, Color
+from assay.stimuli.video import VIDEO_SUFFIXES, Video
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """A set of clips to show, and where they come from."""
+
+    clips: tuple[Clip, ...]
+    source: str = "given"
+
+    def __post_init__(self) -> None:
+        if not self.clips:
+            raise AssayError(f"no sequences in {self.source}")
+        seen: set[tuple[str, str]] = set()
+        for clip in self.clips:
+            if (clip.name, clip.condition) in seen:
+                raise AssayError(f"two {clip.condition} clips are called {clip.name!r}: name them apart")
+            seen.add((clip.name, clip.condition))
+
+    @classmethod
+    def of(cls, **arrays: Array) -> Sequences:
+        """Sequences from arrays: ``Sequences.of(dot=array, noise=other)``, each T×C×H×W or T×H×W."""
+        return cls(tuple(ArrayClip(name, array) for name, array in arrays.items()))
+
+    def __len__(self) -> int:
+        return len(self.clips)
+
+    def __iter__(self) -> Iterator[Clip]:
+        return iter(self.clips)
+
+    def __add__(self, other: Sequences) -> Sequences:
+        return Sequences(self.clips + other.clips, f"{self.source} + {other.source}")
+
+    @cached_property
+    def description(self) -> str:
+        """How many clips, how large, from where."""
+        shape = "×".join(map(str, next(self.clips[0].frames()).shape))
+        return f"{len(self.clips)} clips of {shape} from {self.source}"
+
+    @property
+    def fingerprint(self) -> str:
+        """Content hash of all clips, names and conditions."""
+        return fingerprint([(c.name, c.condition, c.fingerprint) for c in self.clips])
+
+    def pixel_fade(self) -> Sequences:
+        """The pixel-fade control of every clip."""
+        return replace(self, clips=tuple(PixelFade(c) for c in self.clips))
+
+    def contrast_fade(self, low: float = 0.1) -> Sequences:
+        """The contrast-fade control of every clip."""
+        return replace(self, clips=tuple(ContrastFade(c, low) for c in self.clips))
+
+    def batches(self, size: int) -> Iterator[tuple[Array, Array]]:
+        """All frames of all clips in order, ``size`` at a time: (frames N×C×H×W, index of the clip of each).
+
+        A batch ends early where the frame shape changes.
+        """
+        frames: list[Array] = []
+        owners: list[int] = []
+        for index, clip in enumerate(self.clips):
+            for frame in clip.checked_frames():
+                if frames and (len(frames) == size or frame.shape != frames[0].shape):
+                    yield np.stack(frames), np.array(owners)
+                    frames, owners = [], []
+                frames.append(frame)
+                owners.append(index)
+        if frames:
+            yield np.stack(frames), np.array(owners)
+
+
+def load_sequences(
+    folder: str | Path,
+    size: int | tuple[int, int] | None = None,
+    color: Color | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    start: int = 0,
+    stop: int | None = None,
+    step: int = 1,
+) -> Sequences:
+    """Sequences from a folder, or from one video file.
+
+    In the folder, every sub-folder of pictures and every video file is one clip; if the folder itself holds
+    pictures, they are one clip.
+
+    Args:
+        folder: Where they are.
+        size: Resize (LANCZOS): an integer for the central square, (height, width) for the whole frame.
+        color: ``"grey"`` or ``"rgb"``; as stored by default. Grey frames become rgb by repeating.
+        names: Only these clips.
+        start: First frame of each clip to show.
+        stop: Show frames up to, not including, this one.
+        step: Show every step-th frame.
+    """
+    folder = Path(folder)
+    if not folder.exists():
+        raise AssayError(f"sequences: {folder} does not exist")
+    if color not in (None, "grey", "rgb"):
+        raise AssayError(f"color={color!r} is not 'grey', 'rgb' or None")
+    sides = (size,) if isinstance(size, int) else size or ()
+    if any(not isinstance(s, int) or s < 1 for s in sides):
+        raise AssayError(f"size={size!r} is not a positive number of pixels, or (height, width)")
+    if step < 1 or start < 0:
+        raise AssayError(f"start={start}, step={step}: start must be at least 0 and step at least 1")
+    window: dict[str, Any] = {"start": start, "stop": stop, "step": step}
+    clips: list[Clip] = []
+    if folder.is_file():
+        if folder.suffix.lower() not in VIDEO_SUFFIXES:
+            raise AssayError(f"{folder} is not a folder of sequences or a video ({_listed(VIDEO_SUFFIXES)})")
+        clips.append(Video(folder.stem, folder, size, color, **window))
+    else:
+        for place in [folder, *sorted(folder.iterdir())]:
+            if place.is_dir():
+                frames = sorted(_pictures(place), key=_natural)[start:stop:step]
+                if frames:
+                    clips.append(FrameFolder(place.name, tuple(frames), size, color))
+            elif place.suffix.lower() in VIDEO_SUFFIXES:
+                clips.append(Video(place.stem, place, size, color, **window))
+    if not clips:
+        raise AssayError(f"{folder} holds no sub-folder of pictures and no video ({_listed(VIDEO_SUFFIXES)})")
+    if names is not None:
+        wanted = list(names)
+        known = {c.name: c for c in clips}
+        for name in wanted:
+            if name not in known:
+                raise AssayError(f"no clip {name!r} in {folder}{nearest(name, known)}")
+        clips = [known[name] for name in wanted]
+    return Sequences(tuple(clips), str(folder))
+
+
+def _pictures(folder: Path) -> Iterator[Path]:
+    return (p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file())
+
+
+def _natural(path: Path) -> list[tuple[int, int, str]]:
+    """A sort key that counts: frame 2 before frame 10, padded or not."""
+    return [(1, int(w), "") if w.isdigit() else (0, 0, w) for w in re.split(r"(\d+)", path.name) if w]
+
+
+def _listed(suffixes: Iterable[str]) -> str:
+    return ", ".join(sorted(suffixes))

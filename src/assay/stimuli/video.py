@@ -1,0 +1,80 @@
+"""Clips from video files, decoded frame by frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from assay.core.errors import AssayError
+from assay.core.fingerprint import file_fingerprint, fingerprint
+from assay.stimuli.clips import Clip
+from assay.stimuli.pictures import Array, Color, picture_to_array
+
+VIDEO_SUFFIXES = frozenset({".mp4", ".avi", ".mov", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg", ".y4m"})
+
+
+@dataclass(frozen=True)
+class Video(Clip):
+    """A video file, decoded frame by frame through PyAV; every ``step``-th frame of [start, stop)."""
+
+    name: str
+    path: Path
+    size: int | tuple[int, int] | None = None
+    color: Color | None = None
+    start: int = 0
+    stop: int | None = None
+    step: int = 1
+
+    def frames(self) -> Iterator[Array]:
+        """Decode one frame at a time.
+
+        Damage the decoder or the container can see is an error, not a shorter clip: a broken packet, or frames
+        that end before the duration the file states. (An avi states none, and may be cut between two frames.)
+        """
+        import av
+
+        t = -1
+        try:
+            with av.open(str(self.path)) as container:
+                if not container.streams.video:
+                    raise AssayError(f"{self.path} has no video stream")
+                stream = container.streams.video[0]
+                stream.codec_context.options = {"err_detect": "explode"}
+                shown = 0.0
+                for t, frame in enumerate(container.decode(stream)):
+                    if frame.is_corrupt:
+                        raise AssayError(f"{self.path} is damaged at frame {t}")
+                    if self.stop is not None and t >= self.stop:
+                        return
+                    shown = _seconds_shown(frame, stream)
+                    if t >= self.start and (t - self.start) % self.step == 0:
+                        yield picture_to_array(frame.to_image(), self.size, self.color)  # type: ignore[no-untyped-call]
+                length = _length_s(container, stream)
+                slack = 1.5 / float(stream.average_rate or 10)
+                if length is not None and shown + slack < length:
+                    raise AssayError(f"{self.path} is damaged: its frames end at {shown:.2f} of {length:.2f} s")
+        except (av.error.FFmpegError, EOFError) as error:
+            raise AssayError(f"{self.path} cannot be decoded past frame {t} ({error})") from error
+        if t < 0:
+            raise AssayError(f"{self.path} holds no decodable frame")
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the file's bytes and how it is read."""
+        window = (self.start, self.stop, self.step)
+        return fingerprint(file_fingerprint(self.path), self.size, self.color, window)
+
+
+def _seconds_shown(frame: Any, stream: Any) -> float:
+    """When a frame ends, counted from the first; infinity where the file does not say."""
+    if frame.pts is None:
+        return float("inf")
+    return float((frame.pts + (frame.duration or 0) - (stream.start_time or 0)) * stream.time_base)
+
+
+def _length_s(container: Any, stream: Any) -> float | None:
+    if stream.duration is not None:
+        return float(stream.duration * stream.time_base)
+    return None if container.duration is None else float(container.duration / 1e6)

@@ -34,6 +34,9 @@ LEFT, TOP, BOTTOM, GAP = 0.5, 1.25, 6.95, 0.15
 ROOM = WIDTH - 2 * LEFT
 SIZES = (18, 16, 14, 13)  # of text; tables are two points smaller
 FONT = "Arial"
+PLAIN, BOLD, MONO = "DejaVuSans", "DejaVuSans-Bold", "DejaVuSansMono"  # the fonts in which text is measured
+LEADING = 1.2  # from line to line, in sizes of the text; written into the slides, as fonts differ in their own
+BOLD_TONES = ("head", "bad")
 INK, QUIET, PANEL, LINE = "1C2430", "5C6675", "F1F3F6", "C9D0D9"
 TONES = {"good": ("E3F3EA", "12633A"), "bad": ("FBE3E1", "9C1F18"), "open": ("FFF3D6", "6B4E00")}
 _LONGEST = 260  # characters of a cell; the page has the rest
@@ -128,7 +131,9 @@ class Deck:
         head.left, head.top = self._inches(LEFT), self._inches(0.3)
         head.width, head.height = self._inches(ROOM), self._inches(0.8)
         title = _cut(clean(title), 150)
-        size = next((s for s in (24, 20, 18, 16) if lines_of(title, s, ROOM - 0.2) * s * 1.2 / 72 <= 0.75), 14)
+        size = next(
+            (s for s in (24, 20, 18, 16) if lines_of(title, s, ROOM - 0.2, BOLD) * s * LEADING / 72 <= 0.75), 14
+        )
         self._fill(head.text_frame, [title], size, bold=True)
         head.text_frame.vertical_anchor = self.pptx.enum.text.MSO_ANCHOR.MIDDLE
         slide.notes_slide.notes_text_frame.text = clean(notes)
@@ -145,6 +150,7 @@ class Deck:
         for i, line in enumerate(lines):
             paragraph = frame.paragraphs[0] if i == 0 else frame.add_paragraph()
             paragraph.alignment = align.RIGHT if right else align.CENTER if center else align.LEFT
+            paragraph.line_spacing = self.util.Pt(size * LEADING)
             if bullets:
                 paragraph.space_after = self.util.Pt(size * 0.35)
             run = paragraph.add_run()
@@ -215,10 +221,11 @@ class Deck:
                 cell.margin_top = cell.margin_bottom = self._inches(0.03)
                 cell.vertical_anchor = self.pptx.enum.text.MSO_ANCHOR.MIDDLE
                 paragraph = cell.text_frame.paragraphs[0]
+                paragraph.line_spacing = self.util.Pt(size * LEADING)
                 run = paragraph.add_run()
                 run.text = said
                 run.font.size, run.font.name = self.util.Pt(size), FONT
-                run.font.bold = tone in ("head", "bad")
+                run.font.bold = tone in BOLD_TONES
                 run.font.color.rgb = self.pptx.dml.color.RGBColor.from_string(ink)
         return sum(heights)
 
@@ -229,7 +236,9 @@ class Deck:
         high = min((room - head) / deepest - arrow, 1.1)
         ours = {"ours": "0072B2", "theirs": "D55E00"}
         longest = [said for _, boxes in flow.columns for said, _ in boxes]
-        fits = (s for s in (14, 13, 12, 11, 10, 9) if _deepest(longest, s, wide - 0.35) * s * 1.2 / 72 < high - 0.06)
+        fits = (
+            s for s in (14, 13, 12, 11, 10, 9) if _deepest(longest, s, wide - 0.35) * s * LEADING / 72 < high - 0.06
+        )
         size = next(fits, 8)
         for i, (title, boxes) in enumerate(flow.columns):
             x = LEFT + i * wide + 0.08
@@ -424,13 +433,14 @@ def _split(block: Drawn, size: float, room: float, least: int) -> tuple[Drawn | 
 
 
 def _paragraph(line: str, size: float, block: Paragraphs) -> float:
-    wide = 1.25 if block.mono else 1.0
-    return (lines_of(line, size * wide, ROOM - 0.35) * 1.2 + (0.35 if block.bullets else 0)) * size / 72
+    lines = lines_of(line, size, ROOM - 0.35, MONO if block.mono else PLAIN)
+    return (lines * LEADING + (0.35 if block.bullets else 0)) * size / 72
 
 
 def _widths(grid: Grid, size: float) -> list[float]:
     """Columns as wide as their text where there is room; otherwise the widest give way, to one common width."""
-    natural = [max(_inches_of(said, size) for said, _ in column) + 0.22 for column in zip(*grid.lines, strict=True)]
+    columns = zip(*grid.lines, strict=True)
+    natural = [max(_inches_of(said, size, _face(tone)) for said, tone in column) + 0.22 for column in columns]
     if sum(natural) <= ROOM:
         return [w * ROOM / sum(natural) for w in natural] if sum(natural) > 0.6 * ROOM else natural
     low, high = 0.0, max(natural)
@@ -440,11 +450,17 @@ def _widths(grid: Grid, size: float) -> list[float]:
     return [min(w, low) for w in natural]
 
 
+def _face(tone: str) -> str:
+    """The font in which a cell of this tone is measured."""
+    return BOLD if tone in BOLD_TONES else PLAIN
+
+
 def _row_heights(grid: Grid, size: float, widths: list[float]) -> list[float]:
     found = []
     for row in grid.lines:
-        deepest = max(lines_of(said, size, w - 0.14) for (said, _), w in zip(row, widths, strict=True))
-        found.append(deepest * size * 1.2 / 72 + 0.1)
+        cells = zip(row, widths, strict=True)
+        deepest = max(lines_of(said, size, w - 0.14, _face(tone)) for (said, tone), w in cells)
+        found.append(deepest * size * LEADING / 72 + 0.1)
     return found
 
 
@@ -452,19 +468,19 @@ def _row_heights(grid: Grid, size: float, widths: list[float]) -> list[float]:
 
 
 @cache
-def _font() -> Any:
+def _font(face: str) -> Any:
     return ImageFont.truetype(
-        f"{matplotlib.get_data_path()}/fonts/ttf/DejaVuSans.ttf", 100, layout_engine=ImageFont.Layout.BASIC
+        f"{matplotlib.get_data_path()}/fonts/ttf/{face}.ttf", 100, layout_engine=ImageFont.Layout.BASIC
     )
 
 
 @cache
-def _inches_of(text: str, size: float) -> float:
-    """Width of a line, measured in a font at hand that is a sixth wider than Arial: what fits here fits there."""
-    return float(_font().getlength(text)) / 100 * size / 72 * 0.94
+def _inches_of(text: str, size: float, face: str = PLAIN) -> float:
+    """Width of a line in DejaVu, the widest font that a machine without Arial puts in its place."""
+    return float(_font(face).getlength(text)) / 100 * size / 72
 
 
-def lines_of(text: str, size: float, width: float) -> int:
+def lines_of(text: str, size: float, width: float, face: str = PLAIN) -> int:
     """Lines a text takes at this size (points) and width (inches); words too long for a line are broken.
 
     >>> lines_of("one", 12, 2.0), lines_of("one two three four five six", 12, 1.0) > 1
@@ -475,7 +491,7 @@ def lines_of(text: str, size: float, width: float) -> int:
     for line in text.split("\n"):
         lines, used = 1, 0.0
         for word in line.split(" "):
-            wide = _inches_of(f"{word} ", size)
+            wide = _inches_of(f"{word} ", size, face)
             if used and used + wide > width:
                 lines, used = lines + 1, 0.0
             extra = int(wide / width)

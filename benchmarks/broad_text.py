@@ -17,7 +17,7 @@ import numpy as np
 from timing import where
 
 from assay.broad.data.dataset import Dataset, Modality
-from assay.broad.data.twins import generated_reviews
+from assay.broad.data.twin_reviews import generated_reviews
 from assay.broad.protocol import Protocol, dry_run, run_conditions
 from assay.broad.run.results import Results
 from assay.broad.systems.team import Evaluators, Module, Parts, Team

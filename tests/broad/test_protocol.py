@@ -10,7 +10,7 @@ import pytest
 
 from assay import AssayError
 from assay.broad.conditions import CONDITIONS, CONTRASTS, Condition, run_specs
-from assay.broad.data.twins import generated_reviews
+from assay.broad.data.twin_reviews import generated_reviews
 from assay.broad.metrics import METRICS
 from assay.broad.protocol import Protocol, analyze, run_protocol, spec_of
 from assay.broad.run.condition import train_and_optimize_classifier

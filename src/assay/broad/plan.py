@@ -13,10 +13,12 @@ import numpy as np
 from assay.broad.analysis.analysis import Analysis
 from assay.broad.data.dataset import Dataset, Inputs, Modality
 from assay.broad.data.hollywood2 import load_hollywood2
-from assay.broad.data.loaders import load_labelled_videos, load_reviews, load_skytrax, load_we8there
 from assay.broad.data.opentable import load_opentable
 from assay.broad.data.partition import verify_commitment
-from assay.broad.data.twins import generated_clips, generated_reviews
+from assay.broad.data.reviews import load_reviews, load_skytrax, load_we8there
+from assay.broad.data.twin_clips import generated_clips
+from assay.broad.data.twin_reviews import generated_reviews
+from assay.broad.data.videos import load_labelled_videos
 from assay.broad.protocol import Protocol, run_protocol
 from assay.broad.qualitative import measure_systems
 from assay.broad.run.results import Results

@@ -8,7 +8,7 @@ import pytest
 
 from assay import AssayError
 from assay.broad.data.hollywood2 import ACTIONS, TEST, TRAINING, check_hollywood2, load_hollywood2
-from assay.broad.data.twins import generated_clips
+from assay.broad.data.twin_clips import generated_clips
 from assay.stimuli.video import Video
 
 

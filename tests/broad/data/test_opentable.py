@@ -9,7 +9,7 @@ import pytest
 
 from assay import AssayError
 from assay.broad.data.opentable import COLUMNS, RATINGS, check_opentable, load_opentable
-from assay.broad.data.twins import generated_reviews
+from assay.broad.data.twin_reviews import generated_reviews
 
 HEADER = list(COLUMNS.values())
 LONG = "The soup was warm and so was the welcome."  # 41 characters

@@ -12,7 +12,7 @@ import pytest
 
 from assay import AssayError
 from assay.broad.conditions import run_specs
-from assay.broad.data.twins import generated_reviews
+from assay.broad.data.twin_reviews import generated_reviews
 from assay.broad.protocol import Protocol, run_protocol
 from assay.broad.run import job as broad_work
 from assay.broad.run.condition import make_job

@@ -1,7 +1,7 @@
 """Hollywood2: clips from films that show one or more of twelve actions, the video corpus of the plan.
 
 The films are not ours to ship: `load_hollywood2` reads a local copy and `check_hollywood2` says where it differs
-from the one that the plan describes (§4.1). `assay.broad.twins.generated_clips` makes one of the same shape.
+from the one that the plan describes (§4.1). `assay.broad.data.twin_clips.generated_clips` makes one of the same shape.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """OpenTable: reviews of restaurants with five ratings, the text corpus of the plan.
 
 The corpus is not public: `load_opentable` reads a local copy and `check_opentable` says where it differs from the
-one that the plan describes (§4.2). `assay.broad.twins.generated_reviews` makes one of the same shape.
+one that the plan describes (§4.2). `assay.broad.data.twin_reviews.generated_reviews` makes one of the same shape.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import cast
 
 import numpy as np
 
+from assay.broad.data.columns import read_columns
 from assay.broad.data.dataset import Dataset
-from assay.broad.data.loaders import as_reviews, check_texts, read_columns, read_ratings
+from assay.broad.data.reviews import as_reviews, check_texts, read_ratings
 from assay.core.errors import AssayError, nearest
 
 RATINGS = ("Overall", "Food", "Ambiance", "Service", "Noise")

@@ -1,16 +1,46 @@
-"""Fixtures: the real data beside the project, and what the system must give."""
+"""Fixtures: the real data beside the project, and what the system must give; nothing here depends on time."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 from sklearn.datasets import load_digits
 
+from page_kit import BUSY_MS
+
 SHARED = Path(__file__).parents[1] / ".." / "shared" / "data"
+KITS = Path(__file__).parent / "kits"
+
+# How long an example takes says how busy the machine is, not whether the code is right. Equal code draws equal
+# examples, so that a red suite is news of the change; `--hypothesis-profile=explore` draws new ones.
+settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile("assay", settings.get_profile("explore"), derandomize=True)
+settings.load_profile("assay")
+
+# Ray gives up on its own processes after 30 or 60 seconds, which a busy machine may need to start them.
+BUSY_S = str(BUSY_MS // 1000)
+os.environ.update(
+    RAY_agent_register_timeout_ms=str(BUSY_MS),
+    RAY_gcs_server_port_wait_time_s=BUSY_S,
+    RAY_health_check_timeout_ms=str(BUSY_MS),
+    RAY_worker_register_timeout_seconds=BUSY_S,
+)
+SLOW = ("reproduction", "ray", "kill", "slides", "browser", "hf", "slow")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow files first: processes that share the suite then end at about the same time."""
+    ranks = {item.path: len(SLOW) for item in items}
+    for item in items:
+        held = [SLOW.index(mark.name) for mark in item.iter_markers() if mark.name in SLOW]
+        ranks[item.path] = min(ranks[item.path], *held, len(SLOW))
+    items.sort(key=lambda item: ranks[item.path])
 
 
 def need(present: bool, what: str) -> None:
@@ -51,7 +81,27 @@ def browser(chromium):
     with sync_playwright() as playwright:
         quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
         started = playwright.chromium.launch(
-            executable_path=chromium, args=[*quiet, "--disable-sync", "--no-first-run"], timeout=300_000
+            executable_path=chromium, args=[*quiet, "--disable-sync", "--no-first-run"], timeout=BUSY_MS
         )
         yield started
         started.close()
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A Ray cluster of two processors on this machine, whose workers can import the kits of the tests."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import ray
+
+        workers = {"env_vars": {"PYTHONPATH": str(KITS)}}
+        for last in (False, False, True):  # a node that needs more than 30 s to start is given up, whatever is set
+            try:
+                ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=workers)
+                break
+            except Exception:
+                ray.shutdown()
+                if last:
+                    raise
+        yield
+        ray.shutdown()

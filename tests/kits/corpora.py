@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-relaxed = settings(max_examples=60, deadline=None)  # time says nothing on a busy machine
+relaxed = settings(max_examples=60)
 
 
 @st.composite

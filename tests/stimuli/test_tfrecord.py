@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -38,13 +38,11 @@ def test_checksums_are_those_of_rfc_3720(data, expected):
     assert crc32c(data) == kit.crc32c(data) == expected
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_the_checksum_is_that_of_the_definition(data):
     assert crc32c(data) == kit.crc32c(data)
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=20), max_size=12))
 def test_records_come_back_with_the_bytes_they_begin_at(tmp_path_factory, payloads):
     path = tmp_path_factory.mktemp("records") / "shard"
@@ -66,7 +64,6 @@ def test_records_of_one_length_are_checked_in_blocks(tmp_path, monkeypatch):
         list(read_records(tmp_path / "shard"))
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=9), min_size=1, max_size=4), st.data())
 def test_a_changed_byte_is_found_in_its_record(tmp_path_factory, payloads, data):
     written = [kit.record(payload) for payload in payloads]
@@ -80,7 +77,6 @@ def test_a_changed_byte_is_found_in_its_record(tmp_path_factory, payloads, data)
         list(read_records(path))
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=9), min_size=1, max_size=4), st.data())
 def test_a_file_cut_short_gives_its_whole_records_or_an_error(tmp_path_factory, payloads, data):
     written = [kit.record(payload) for payload in payloads]
@@ -101,7 +97,6 @@ def test_a_missing_file_is_named(tmp_path):
         list(read_records(tmp_path / "nowhere"))
 
 
-@settings(deadline=None)
 @given(FEATURES, st.booleans())
 def test_examples_are_read_as_google_s_library_writes_them(features, packed):
     read = parse_example(kit.example(features, packed))
@@ -131,7 +126,6 @@ def test_a_feature_without_a_list_is_left_out_and_one_with_two_is_refused():
         parse_example(made.SerializeToString())
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_or_refused(data):
     for parse in (parse_example, parse_tensor):
@@ -153,7 +147,6 @@ def test_what_is_no_message_is_refused(data, message):
         parse_example(data)
 
 
-@settings(deadline=None)
 @given(
     arrays.arrays(
         st.sampled_from([np.dtype(name) for name in kit.DTYPES]),

@@ -23,7 +23,7 @@ def scheduled(scheduler_of, losses: list[float]) -> list[float]:
     return rates
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.floats(0.01, 0.02) | st.floats(0.01, 3.0), max_size=40))
 def test_plateau_is_torchs_own(losses):
     recipe = Recipe(learning_rate=0.1, schedule="plateau")

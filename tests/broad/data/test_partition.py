@@ -25,7 +25,7 @@ SECRET = "an open secret, for tests"
 labels = st.lists(st.integers(0, 6), min_size=4, max_size=300).map(np.array)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(labels, st.data())
 def test_c1_samples_mimic_the_whole(found, data):
     n = data.draw(st.integers(0, len(found)))
@@ -65,7 +65,7 @@ def test_ties_in_an_apportionment_are_exact():
     assert apportioned(26, np.array([798, 84, 2])).tolist() == [24, 2, 0]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(labels, st.data())
 def test_c3_folds_are_even_in_size_and_in_every_class(found, data):
     k = data.draw(st.integers(2, min(10, len(found))))

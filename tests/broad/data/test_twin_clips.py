@@ -34,7 +34,7 @@ def test_generated_clips_have_the_plans_numbers():
     assert {40, 80} == {f({c.count() for c in training.inputs.items}) for f in (min, max)}
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(st.integers(12, 900), st.integers(12, 900), st.integers(0, 2**32))
 def test_other_sizes_keep_the_proportions_and_every_action(training, test, seed):
     for twin, count, by_labels in zip(

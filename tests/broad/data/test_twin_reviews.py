@@ -104,7 +104,7 @@ def test_reviews_follow_from_the_seed():
     assert list(a.inputs.items) != list(c.inputs.items)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.integers(1, 400), st.data())
 def test_reviews_of_any_number_stay_within_bounds(count, data):
     restaurants = data.draw(st.integers(1, count))

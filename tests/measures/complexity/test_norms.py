@@ -62,7 +62,7 @@ def circular_matrix(kernel, size, stride, dilation, groups):
     return np.array(rows)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.data())
 def test_norm_of_a_circular_convolution_is_that_of_its_matrix(data):
     axes, groups = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 2))

@@ -54,7 +54,7 @@ def assert_equal_to_the_definition(measure: Invariance, subject: Subject, transf
 # -- the definition -------------------------------------------------------------------------------------
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     st.integers(0, 10_000),
     st.sampled_from(["choose", "positive"]),

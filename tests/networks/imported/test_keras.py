@@ -7,7 +7,7 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
@@ -46,7 +46,6 @@ def shown(network, x):
     return np.moveaxis(out, 1, -1)
 
 
-@settings(deadline=None)
 @given(SIDE, SIDE, KERNEL, KERNEL, STRIDE, STRIDE, PADDING, st.booleans())
 def test_convolutions_slide_and_pad_as_in_tensorflow(tmp_path_factory, h, w, kh, kw, sh, sw, padding, bias):
     assume(padding == "same" or (kh <= h and kw <= w))
@@ -68,7 +67,6 @@ def test_convolutions_may_be_dilated_and_grouped(tmp_path, padding, dilation, gr
     np.testing.assert_allclose(shown(network, x), expected, **CLOSE)
 
 
-@settings(deadline=None)
 @given(SIDE, SIDE, KERNEL, KERNEL, STRIDE, STRIDE, PADDING)
 def test_pooling_leaves_out_what_is_outside(h, w, kh, kw, sh, sw, padding):
     assume(padding == "same" or (kh <= h and kw <= w))

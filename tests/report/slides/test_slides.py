@@ -176,7 +176,7 @@ def test_a_long_table_is_split_over_slides_and_loses_no_row():
 LINES = st.text(st.characters(exclude_categories=()), max_size=400)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(LINES, LINES), min_size=1, max_size=40), st.lists(LINES, max_size=12))
 def test_pages_keep_everything_in_order_and_within_the_slide(pairs, lines):
     rows = tuple(((clean(a), ""), (clean(b), "good")) for a, b in pairs)

@@ -89,7 +89,7 @@ def test_clips_of_all_sizes_become_vectors_of_one_length():
     assert found.shape == (3, 4 * 8 * 8)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.tuples(*[st.integers(1, 3)] * 3), st.tuples(*[st.integers(1, 3)] * 3))
 def test_parts_of_the_grid_are_means_of_their_pixels(grid, times):
     clip = rng.random(tuple(g * k for g, k in zip(grid, times, strict=True)))

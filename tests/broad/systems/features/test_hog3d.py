@@ -128,7 +128,7 @@ small = st.builds(
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(small, st.integers(0, 99), st.sampled_from([0.5, 0.75, 1.0]))
 def test_boxes_on_a_grid_have_the_descriptors_they_have_alone(how, seed, stride):
     """Grids share sub-blocks where they coincide; with an odd number of them, or three quarters, not all do."""

@@ -9,13 +9,10 @@ import numpy as np
 import pytest
 
 from assay import AssayError
-from assay.broad.conditions import CONDITIONS, CONTRASTS, Condition, run_specs
+from assay.broad.conditions import run_specs
 from assay.broad.data.twin_reviews import generated_reviews
-from assay.broad.metrics import METRICS
 from assay.broad.protocol import Protocol, analyze, run_protocol, spec_of
-from assay.broad.run.condition import train_and_optimize_classifier
 from assay.broad.run.results import Results
-from assay.broad.systems.classifiers.linear import LinearSVR
 from assay.broad.systems.team import Evaluators, Module, Parts, Team
 from assay.broad.tasks import make_tasks
 
@@ -59,47 +56,11 @@ def statuses(folder, task="text:Overall") -> dict[str, str]:
     }
 
 
-# -- conditions -------------------------------------------------------------------------------------------
-
-
-def test_eleven_runs_in_the_order_of_the_plans_figure():
-    keys = [run.key for run in run_specs(("n", "s"))]
-    assert keys == ["1", "2n", "2s", "3n", "3s", "4n", "4s", "5n", "5s", "6n", "6s"]
-    assert [sum(k.startswith(str(c.number)) for k in keys) for c in CONDITIONS] == [1, 2, 2, 2, 2, 2]
-
-
-def test_conditions_have_the_plans_names():
-    names = ["FE/SOTA", "FE/SLC", "PRE/SOTA", "PRE/SLC", "PRE/SUL/SLC", "PRE/DUL/SLC"]
-    assert [c.name for c in CONDITIONS] == names
-
-
-def test_conditions_that_make_no_sense_cannot_be_built():
-    with pytest.raises(AssayError, match="between a team's own preprocessor"):
-        Condition(7, "FE", "DUL", "SLC")
-
-
-def test_all_contrasts_of_the_plan_are_there():
-    assert {(c.focal, c.other) for c in CONTRASTS} == {(6, 1), (6, 3), (6, 4), (6, 5), (1, 3), (1, 2), (3, 4)}
-
-
 def test_1n_is_another_name_of_1():
     assert spec_of("1n") == spec_of("1")
     assert (spec_of("6s").condition.number, spec_of("6s").team) == (6, "s")
     with pytest.raises(AssayError, match="a condition 1 to 6"):
         spec_of("7s")
-
-
-# -- numbers of the plan ----------------------------------------------------------------------------------
-
-
-def test_counts_of_the_plan():
-    """Values a run 120 and 50; fits without tuning 1,320 and 550; learners 4 + 20 = 24; predictions kept."""
-    runs, k, video, text = len(run_specs(("n", "s"))), 10, 12, 5
-    assert (k * video, k * text) == (120, 50)
-    assert (runs * k * video, runs * k * text) == (1320, 550)
-    learners = sum(run.condition.unsupervised is not None for run in run_specs(("n", "s")))
-    assert learners + learners * text == 24
-    assert (runs * k * video * 884, runs * k * text * 130_109) == (1_166_880, 71_559_950)
 
 
 # -- what systems see ---------------------------------------------------------------------------------------
@@ -325,18 +286,6 @@ def test_pre_trained_systems_are_declared(reviews, tmp_path):
     assert (record.status, record.reason) == ("pre-trained", "learned by the protocol at site B")
     assert "learner: fit" not in record.seconds
     assert Results(str(tmp_path / "b")).read_run("text:Overall", "5s").status == "done"
-
-
-def test_tuning_uses_the_metric_and_does_not_fit_again():
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((60, 4))
-    y = np.clip(np.round(3 + x[:, 0]), 1, 5)
-    classifier = LinearSVR(grid={"C": [1e-6, 1.0]})
-    tuned = train_and_optimize_classifier(classifier, x[:30], y[:30], x[30:], y[30:], METRICS["RMSE"])
-    assert tuned.chosen == {"C": 1.0}
-    alone = classifier.with_settings(C=1.0).fit(x[:30], y[:30])
-    np.testing.assert_array_equal(tuned.classifier.predict(x), alone.predict(x))
-    assert tuned.score == pytest.approx(METRICS["RMSE"].function(y[30:], alone.predict(x[30:])))
 
 
 def test_manifest_has_no_speed_in_rankings(done):

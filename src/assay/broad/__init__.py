@@ -1,4 +1,9 @@
-"""The Broad Evaluation: a fair comparison of whole learning systems under six conditions."""
+"""The Broad Evaluation: a fair comparison of whole learning systems under six conditions.
+
+Its rooms import in one direction only. `data` stands on nothing here; then come `metrics`, `conditions` and `tasks`;
+`systems` knows `data`; `run` knows those four; `rules` tries a system with the means of `run`; `analysis` knows `data`,
+`metrics` and `conditions`, and no system; `protocol`, `qualitative` and `plan` bring all of them together.
+"""
 
 from assay.broad.analysis.analysis import Analysis, analyze_results
 from assay.broad.analysis.scores import RunResult, TaskTruth
@@ -9,7 +14,8 @@ from assay.broad.metrics import average_precision_11pt, mean_average_precision, 
 from assay.broad.plan import load_broad_plan
 from assay.broad.protocol import Protocol, run_conditions, run_protocol
 from assay.broad.rules.conformance import check_system
-from assay.broad.run.condition import run_condition, train_and_optimize_classifier
+from assay.broad.run.condition import run_condition
+from assay.broad.run.tuning import train_and_optimize_classifier
 from assay.broad.systems.team import Evaluators, Module, Parts, Team
 
 __all__ = [

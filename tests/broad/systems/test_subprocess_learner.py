@@ -12,7 +12,7 @@ from scipy import sparse
 
 from assay import AssayError
 from assay.broad.data.features import packed, unpacked
-from assay.broad.run.condition import Violation
+from assay.broad.data.violation import Violation
 from assay.broad.systems.adapter import serve
 from assay.broad.systems.learners.guinea_pig import RandomProjections
 from assay.broad.systems.saved_learner import load_learner, save_learner

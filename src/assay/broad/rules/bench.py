@@ -10,9 +10,9 @@ import numpy as np
 
 from assay.broad.data.dataset import Array, Features, Inputs, Modality
 from assay.broad.data.features import count, dense, rows
-from assay.broad.run.condition import adapted
+from assay.broad.data.violation import NotApplicable
+from assay.broad.run.tuning import adapted
 from assay.broad.run.watch import Seen, watching
-from assay.broad.systems.classifiers.classifier import NotApplicable
 from assay.broad.systems.saved_learner import load_learner
 from assay.broad.systems.team import Module, Parts
 from assay.core.errors import AssayError, first_line

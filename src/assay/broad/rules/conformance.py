@@ -28,7 +28,7 @@ def check_system(
     Args:
         parts: What the team brings.
         inputs: At least 24 instances; tens are enough.
-        documents: Where the team's artifacts are, by the names in `assay.broad.rules.DOCUMENTS`.
+        documents: Where the team's artifacts are, by the names in `assay.broad.rules.rules.DOCUMENTS`.
         modality: ``"video"`` or ``"text"``, if the instances do not tell.
     """
     if len(inputs) < LEAST:

@@ -17,7 +17,7 @@ from assay.broad.data.dataset import Features
 from assay.broad.data.features import count, finite, rows
 from assay.broad.rules.bench import Bench, Found, Status, same
 from assay.broad.rules.weight_change import weight_changes
-from assay.broad.run.condition import adapted
+from assay.broad.run.tuning import adapted
 from assay.broad.run.watch import watching
 from assay.broad.systems.adapter import algorithms
 from assay.broad.systems.classifiers.classifier import HIGHEST, LOWEST

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -14,13 +13,12 @@ import numpy as np
 
 from assay.broad.conditions import RunSpec
 from assay.broad.data.dataset import Array, Features
-from assay.broad.data.features import PARTS, FeatureStore, count, dense, features_hash, finite, joined, rows
-from assay.broad.metrics import Metric
-from assay.broad.run.results import FoldInfo, Results, RunRecord, Violation
-from assay.broad.run.watch import watching
-from assay.broad.systems.classifiers.classifier import Classifier, NotApplicable
-from assay.broad.systems.classifiers.windows import windows
-from assay.broad.systems.features.clips import as_vectors
+from assay.broad.data.features import PARTS, FeatureStore, count, features_hash, joined, rows
+from assay.broad.data.violation import NotApplicable
+from assay.broad.run.guard import Guard, require_features, require_predictions, require_same, require_unchanged
+from assay.broad.run.results import FoldInfo, Results, RunRecord
+from assay.broad.run.tuning import adapted, train_and_optimize_classifier
+from assay.broad.systems.classifiers.classifier import Classifier
 from assay.broad.systems.saved_learner import load_learner, save_learner
 from assay.broad.systems.state import state_hash
 from assay.broad.systems.team import Evaluators, Module, Team
@@ -174,8 +172,8 @@ class RunCondition:
                     part: module.transform(view.inputs.take(number[part])) if len(number[part]) else []
                     for part in PARTS
                 }
-            self._require_unchanged(module, known, "preprocessor")
-            self._require_features(features, number, "the preprocessor")
+            require_unchanged(module, known, "preprocessor")
+            require_features(features, number, "the preprocessor")
             self.store.write(key, features)
         self.stages["features"] = features_hash(features)
         if job.learner is not None:
@@ -223,16 +221,16 @@ class RunCondition:
                 for part in PARTS
             }
         number = {part: np.empty(count(features[part])) for part in PARTS}
-        self._require_features(found, number, "the learner")
+        require_features(found, number, "the learner")
         with self._undisturbed():
             again = learner.transform(rows(features["test"], self._some()[::-1]), layer=job.layer)
-        self._require_unchanged(learner, known, "learner")
-        self._require_same(rows(found["test"], self._some()), again, "learner")
+        require_unchanged(learner, known, "learner")
+        require_same(rows(found["test"], self._some()), again, "learner")
         self.store.write(f"{key}{job.layer}", found)
         return found
 
     def check_layers(self, shallow: bool) -> None:
-        """At least three layers, or one if shallow (J1, F5); `assay.broad.conformance` asks for one algorithm too."""
+        """At least three layers, or one if shallow (J1, F5); `assay.broad.check_system` asks for one algorithm too."""
         n = len(self.layers)
         if shallow and n != 1:
             self.nonconforming = f"the shallow learner has {n} layers, not 1"
@@ -265,9 +263,9 @@ class RunCondition:
                 predicted = np.asarray(model.classifier.predict(test), dtype=np.float64)
                 again = np.asarray(model.classifier.predict(rows(test, self._some()[::-1])), dtype=np.float64)
                 raw = np.asarray(model.classifier.margins(test), dtype=np.float64)
-            self._require_predictions(predicted, f"fold {i}, {name}")
-            self._require_unchanged(model.classifier, known, "classifier")
-            self._require_same(predicted[self._some()], again, "classifier")
+            require_predictions(predicted, len(partition.test), view.metric, f"fold {i}, {name}")
+            require_unchanged(model.classifier, known, "classifier")
+            require_same(predicted[self._some()], again, "classifier")
             predictions.append(predicted)
             margins.append(raw)
             chosen.append(model.chosen)
@@ -285,49 +283,19 @@ class RunCondition:
             view.name, self.job.key, i, arrays, FoldInfo(content, chosen, scores, warnings, round(took, 3))
         )
 
-    # -- guards -----------------------------------------------------------------------------------------
+    # -- meanwhile --------------------------------------------------------------------------------------
 
     def _timed(self, what: str) -> _Timed:
         self.notify(what)
         return _Timed(what, self.seconds)
 
-    def _undisturbed(self) -> _Guard:
-        return _Guard(self.forbidden)
+    def _undisturbed(self) -> Guard:
+        return Guard(self.forbidden)
 
     def _some(self) -> Array:
         """A few test instances, spread over the set."""
         n = len(self.view.partition.test)
         return np.unique(np.linspace(0, n - 1, min(_AGAIN, n)).astype(np.int64))
-
-    def _require_unchanged(self, thing: Any, known: str, what: str) -> None:
-        if state_hash(thing) != known:
-            raise Violation("learned at test time", f"the {what} changed while it was shown test instances")
-
-    def _require_same(self, found: Features, again: Features, what: str) -> None:
-        """A few instances alone and in reverse order come out as among the others: tolerances are of float32 sums."""
-        in_order = rows(again, np.arange(count(again))[::-1])
-        for a, b in zip(dense(found), dense(in_order), strict=True):
-            if a.shape != b.shape or not np.allclose(a, b, rtol=1e-3, atol=1e-4):
-                raise Violation(
-                    "learned at test time",
-                    f"the {what} answers otherwise when test instances come in another order or number",
-                )
-
-    def _require_features(self, features: dict[str, Features], number: Mapping[str, Array], whose: str) -> None:
-        for part in PARTS:
-            if count(features[part]) != len(number[part]):
-                raise Violation(
-                    "invalid", f"{whose} gave {count(features[part])} rows for {len(number[part])} {part} instances"
-                )
-            if not finite(features[part]):
-                raise Violation("invalid", f"{whose} gave NaN or infinite values for {part} instances")
-
-    def _require_predictions(self, predicted: Array, where: str) -> None:
-        if predicted.shape != (len(self.view.partition.test),):
-            raise Violation("invalid", f"{where}: predictions of shape {predicted.shape}")
-        fault = self.view.metric.fault(predicted)
-        if fault:
-            raise Violation("invalid", f"{where}: {fault}")
 
 
 def run_condition(view: View, job: Job, results: Results) -> RunRecord:
@@ -339,81 +307,11 @@ def run_condition(view: View, job: Job, results: Results) -> RunRecord:
     return RunCondition(view, job, results, FeatureStore(results.folder))()
 
 
-@dataclass(frozen=True)
-class Tuned:
-    """A classifier with the settings that did best on the validation instances."""
-
-    classifier: Classifier
-    chosen: dict[str, Any]
-    score: float | None
-    warnings: list[str]
-
-
-def train_and_optimize_classifier(
-    classifier: Classifier, X: Features, y: Array, validation: Features, y_validation: Array, metric: Metric
-) -> Tuned:
-    """Train on one fold with every setting of the grid, keep the best by the metric on the validation instances.
-
-    There is no training on fold and validation together afterwards: the classifier stays one of a single fold. Among
-    equals the first setting is kept; a single setting needs no validation. Where the metric is undefined (no validation
-    instance of the class) it is the first setting, with a warning.
-    """
-    names = list(classifier.grid)
-    settings = [dict(zip(names, values, strict=True)) for values in itertools.product(*classifier.grid.values())]
-    if video_without_positives(y_validation):
-        only = classifier.with_settings(**settings[0]).fit(X, y)
-        return Tuned(only, settings[0], None, ["no validation instance of this class: not tuned", *_warnings(only)])
-    if len(settings) == 1:
-        only = classifier.with_settings(**settings[0]).fit(X, y)
-        return Tuned(only, settings[0], None, _warnings(only))
-    best: Tuned | None = None
-    refused: NotApplicable | None = None
-    for chosen in settings:
-        try:
-            candidate = classifier.with_settings(**chosen).fit(X, y)
-        except NotApplicable as error:  # a kernel that cannot take negative features, say
-            refused = error
-            continue
-        score = float(metric.function(y_validation, candidate.predict(validation)))
-        if best is None or best.score is None or metric.sign * (score - best.score) > 0:
-            best = Tuned(candidate, chosen, score, _warnings(candidate))
-    if best is None:
-        assert refused is not None
-        raise refused
-    return best
-
-
-def video_without_positives(y: Array) -> bool:
-    """Whether average precision is undefined."""
-    return y.dtype == bool and not y.any()
-
-
 def untrained(learner: Any, X: Features) -> None:
     """A learner with random weights; what it needs besides (vocabularies, scales) it takes from the data."""
     if not hasattr(learner, "untrained"):
         raise NotApplicable(f"{type(learner).__name__} has no untrained(X), which the first point of the curve needs")
     learner.untrained(X)
-
-
-def adapted(X: Features, classifier: Any) -> Features:
-    """Features as a classifier takes them: vectors, or bags of vectors where it pools over windows.
-
-    Preprocessed clips are averaged on a fixed grid, the whole clip or every window of it.
-    """
-    if count(X) == 0:
-        return X
-    if not getattr(classifier, "takes_bags", False):
-        return as_vectors(X)
-    if isinstance(X, list) and X and X[0].ndim == 3:
-        return [np.asarray(as_vectors([clip[a:b] for a, b in windows(len(clip), classifier.window)])) for clip in X]
-    return X
-
-
-def _warnings(model: Any) -> list[str]:
-    found = []
-    if getattr(model, "constant_", False):
-        found.append("one class only in the fold: constant scores")
-    return found
 
 
 def _kept(place: str, like: Any) -> Any:
@@ -444,19 +342,3 @@ class _Timed:
 
     def __exit__(self, *_: object) -> None:
         self.kept[self.what] = self.kept.get(self.what, 0.0) + time.perf_counter() - self.start
-
-
-class _Guard:
-    """Runs a system's code, and sees whether it looks where labels are."""
-
-    def __init__(self, forbidden: tuple[str, ...]) -> None:
-        self.forbidden, self.context = forbidden, watching()
-
-    def __enter__(self) -> None:
-        self.seen = self.context.__enter__()
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        self.context.__exit__(kind, error, trace)
-        peeked = self.seen.under(self.forbidden) if self.forbidden else []
-        if peeked:
-            raise Violation("peeked", f"the system opened {peeked[0]}, where labels are") from error

@@ -20,9 +20,9 @@ from typing import Any
 import torch
 
 from assay.broad.data.features import FeatureStore
+from assay.broad.data.violation import NotApplicable, Violation
 from assay.broad.run.condition import Job, RunCondition
-from assay.broad.run.results import Results, RunRecord, Violation
-from assay.broad.systems.classifiers.classifier import NotApplicable
+from assay.broad.run.results import Results, RunRecord
 from assay.broad.tasks import View
 from assay.core.errors import AssayError, first_line
 from assay.core.folder import Folder

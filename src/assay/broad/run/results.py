@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import logging
+import lzma
+import zipfile
+import zlib
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -11,22 +15,20 @@ import numpy as np
 import pandas as pd
 
 from assay.broad.data.dataset import Array
-from assay.core.errors import AssayError
+from assay.core.errors import AssayError, first_line
 from assay.core.folder import Folder
 
+log = logging.getLogger(__name__)
+# What is raised where the bytes of a file, once read, are no archive of arrays, or one of other arrays. Changed bytes
+# may ask for any kind of compression or for a password, so there are many.
+_DAMAGE = (
+    EOFError, KeyError, OSError, RuntimeError, TypeError, ValueError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
+)  # fmt: skip
 DONE = ("done", "non-conforming", "pre-trained")  # statuses whose predictions count
 STATUSES = (
     *DONE, "failed", "timeout", "invalid", "peeked", "learned at test time", "not applicable", "missing",
 )  # fmt: skip
 CHECKS = ("team", "task", "requirement", "status", "what", "system")  # columns of the table of conformance
-
-
-class Violation(AssayError):
-    """A system did what the protocol forbids; ``status`` says what."""
-
-    def __init__(self, status: str, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
 
 
 @dataclass(frozen=True)
@@ -96,15 +98,17 @@ class Results:
         self.folder.write(_fold_name(task, run, fold), held.getvalue())
 
     def read_fold(self, task: str, run: str, fold: int) -> tuple[dict[str, Array], FoldInfo] | None:
-        """What was written; None if nothing was, or if it is damaged (then it is made again)."""
+        """What was written; None if nothing was, or if it is damaged: a warning says so, and it is done anew."""
         name = _fold_name(task, run, fold)
         if not self.folder.exists(name):
             return None
+        data = self.folder.read(name)
         try:
-            with np.load(io.BytesIO(self.folder.read(name)), allow_pickle=False) as kept:
+            with np.lib.npyio.NpzFile(io.BytesIO(data)) as kept:  # np.load would take what is no archive for a pickle
                 info = FoldInfo(**json.loads(kept["info"].tobytes()))
                 return {k: kept[k] for k in kept.files if k != "info"}, info
-        except Exception:
+        except _DAMAGE as error:
+            log.warning("%s is damaged (%s): the fold is done anew", self.folder.path(name), first_line(error))
             return None
 
     def write_run(self, record: RunRecord) -> None:

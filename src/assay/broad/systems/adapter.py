@@ -25,8 +25,8 @@ exists already is rarely longer than this one, for a stack of random features:
 >>> isinstance(RandomFeatures(), Learner), RandomFeatures().fit(np.eye(4)).transform(np.eye(4), layer=1).shape
 (True, (4, 8))
 
-`assay.broad.conformance.check_system` says whether it keeps to the rules. A system that needs another interpreter or
-other packages is called through `assay.broad.subprocess_learner.SubprocessLearner`; its script ends with
+`assay.broad.check_system` says whether it keeps to the rules. A system that needs another interpreter or
+other packages is called through `assay.broad.systems.subprocess_learner.SubprocessLearner`; its script ends with
 ``serve(RandomFeatures)``.
 """
 

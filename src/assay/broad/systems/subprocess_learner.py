@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 
 from assay.broad.data.dataset import Features
 from assay.broad.data.features import packed, unpacked
-from assay.broad.run.results import Violation
+from assay.broad.data.violation import Violation
 from assay.broad.systems.team import require_tuning
 from assay.core.errors import AssayError, first_line
 
@@ -43,7 +43,7 @@ class SubprocessLearner:
 
     A file holds ``matrix``; or a sparse matrix as ``data``, ``indices``, ``indptr`` and ``shape``; or a list of arrays
     as ``list`` (their number n) and ``a0`` … ``a{n−1}``. Features are all that is ever written: there is nothing else
-    to learn from. `assay.broad.adapter.serve` is this protocol's other side, for commands in Python.
+    to learn from. `assay.broad.systems.adapter.serve` is this protocol's other side, for commands in Python.
 
     What was learned is kept as ``model_``, file by file, and laid out anew for each call; if a transform changes it, it
     is taken as changed, so that learning at test time shows.

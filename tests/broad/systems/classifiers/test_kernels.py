@@ -9,8 +9,8 @@ from scipy import sparse
 from sklearn.metrics.pairwise import additive_chi2_kernel
 
 from assay import AssayError
+from assay.broad.data.violation import NotApplicable
 from assay.broad.systems.classifiers import kernels
-from assay.broad.systems.classifiers.classifier import NotApplicable
 from assay.broad.systems.classifiers.kernels import chi2, chi2_distances, intersection, linear, mean_distance
 
 

@@ -11,8 +11,9 @@ from sklearn.metrics.pairwise import additive_chi2_kernel
 from sklearn.svm import SVC
 
 from assay import AssayError
+from assay.broad.data.violation import NotApplicable
 from assay.broad.systems.classifiers import svm
-from assay.broad.systems.classifiers.classifier import NotApplicable, squash
+from assay.broad.systems.classifiers.classifier import squash
 from assay.broad.systems.classifiers.svm import SVM_GRID, KernelSVM
 
 

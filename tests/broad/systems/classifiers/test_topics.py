@@ -11,8 +11,8 @@ from sklearn.linear_model import Ridge
 
 from assay import AssayError
 from assay.broad.data.dataset import Inputs
+from assay.broad.data.violation import NotApplicable
 from assay.broad.systems.classifiers import topics as module
-from assay.broad.systems.classifiers.classifier import NotApplicable
 from assay.broad.systems.classifiers.topics import TopicPredictor, Topics, learn_topics
 from assay.broad.systems.features.words import BagOfWords
 

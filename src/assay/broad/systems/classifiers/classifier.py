@@ -25,13 +25,6 @@ STEPS = 300_000
 LOWEST, HIGHEST = 1, 5  # ratings
 
 
-class NotApplicable(AssayError):
-    """A module, or one of its settings, cannot be used on these features at all; the message is the reason.
-
-    Not a failure: the run (or that point of a grid) has the status "not applicable".
-    """
-
-
 class Classifier(ABC):
     """Features in; confidences of one class (video) or ratings (text) out.
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from assay.broad.data.dataset import Array
-from assay.broad.systems.classifiers.classifier import NotApplicable
+from assay.broad.data.violation import NotApplicable
 from assay.core.errors import AssayError
 
 Matrix: TypeAlias = Array | sparse.csr_matrix

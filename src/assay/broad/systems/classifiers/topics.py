@@ -17,7 +17,8 @@ from scipy import sparse
 from scipy.special import gammaln, psi
 
 from assay.broad.data.dataset import Array, Features
-from assay.broad.systems.classifiers.classifier import Grid, NotApplicable, Rater, checked_matrix
+from assay.broad.data.violation import NotApplicable
+from assay.broad.systems.classifiers.classifier import Grid, Rater, checked_matrix
 from assay.core.errors import AssayError
 
 TOPIC_GRID: Grid = {"topics": (5, 10, 20, 50)}

@@ -1,0 +1,71 @@
+"""What a system may not do while a run calls it: look where labels are, learn from test instances, give no answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from assay.broad.data.dataset import Array, Features
+from assay.broad.data.features import PARTS, count, dense, finite, rows
+from assay.broad.data.violation import Violation
+from assay.broad.metrics import Metric
+from assay.broad.run.watch import watching
+from assay.broad.systems.state import state_hash
+
+
+class Guard:
+    """Runs a system's code, and sees whether it looks where labels are."""
+
+    def __init__(self, forbidden: tuple[str, ...]) -> None:
+        self.forbidden, self.context = forbidden, watching()
+
+    def __enter__(self) -> None:
+        self.seen = self.context.__enter__()
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self.context.__exit__(kind, error, trace)
+        peeked = self.seen.under(self.forbidden) if self.forbidden else []
+        if peeked:
+            raise Violation("peeked", f"the system opened {peeked[0]}, where labels are") from error
+
+
+def require_unchanged(thing: Any, known: str, what: str) -> None:
+    """A violation where the state of a module is no longer the one whose hash is known."""
+    if state_hash(thing) != known:
+        raise Violation("learned at test time", f"the {what} changed while it was shown test instances")
+
+
+def require_same(found: Features, again: Features, what: str) -> None:
+    """A violation where a few instances, alone and in reverse order, come out otherwise than among the others.
+
+    The tolerances are those of float32 sums.
+    """
+    in_order = rows(again, np.arange(count(again))[::-1])
+    for a, b in zip(dense(found), dense(in_order), strict=True):
+        if a.shape != b.shape or not np.allclose(a, b, rtol=1e-3, atol=1e-4):
+            raise Violation(
+                "learned at test time",
+                f"the {what} answers otherwise when test instances come in another order or number",
+            )
+
+
+def require_features(features: dict[str, Features], number: Mapping[str, Array], whose: str) -> None:
+    """A violation where the features of a part are not finite, or not one row for each of its instances."""
+    for part in PARTS:
+        if count(features[part]) != len(number[part]):
+            raise Violation(
+                "invalid", f"{whose} gave {count(features[part])} rows for {len(number[part])} {part} instances"
+            )
+        if not finite(features[part]):
+            raise Violation("invalid", f"{whose} gave NaN or infinite values for {part} instances")
+
+
+def require_predictions(predicted: Array, number: int, metric: Metric, where: str) -> None:
+    """A violation where predictions are not one number for each test instance that the metric allows."""
+    if predicted.shape != (number,):
+        raise Violation("invalid", f"{where}: predictions of shape {predicted.shape}")
+    fault = metric.fault(predicted)
+    if fault:
+        raise Violation("invalid", f"{where}: {fault}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
 import pytest
@@ -12,23 +11,12 @@ from measure_kit import Broken, KillsItsWorker, Slow, sequences, subjects
 
 # Ray's own threads leave sockets and subprocesses to the garbage collector.
 pytestmark = [
+    pytest.mark.ray,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),
 ]
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import ray
-
-        environment = {"env_vars": {"PYTHONPATH": str(Path(__file__).parents[1] / "kits")}}
-        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=environment)
-        yield
-        ray.shutdown()
 
 
 def files(folder: Path) -> dict[str, bytes]:

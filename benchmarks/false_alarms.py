@@ -11,15 +11,9 @@ import numpy as np
 from scipy import stats
 from threadpoolctl import threadpool_limits
 
-from assay.broad.analysis.inference import (
-    bootstrap,
-    corrected_t_p,
-    paired_t_p,
-    standard_errors_apart,
-    two_component,
-    wilcoxon_p,
-)
+from assay.broad.analysis.two_component import resampled_scores, standard_errors_apart, two_component
 from assay.broad.metrics import MAP, RMSE, Metric
+from assay.stats.paired import corrected_t_p, paired_t_p, wilcoxon_p
 
 FOLDS = 10
 RULES = {  # with the rates of an earlier, independent simulation: video-like, text-like
@@ -70,7 +64,7 @@ class Setting:
             predictions.append(features[-self.n_test :] @ fitted)
         stacked = np.concatenate(predictions)  # system-folds × instances × labels
         plain = np.stack([self.metric.values(test, p) for p in stacked]).mean(axis=1)
-        drawn = bootstrap(self.metric, test, stacked, draws, int(rng.integers(2**31))).mean(axis=1)
+        drawn = resampled_scores(self.metric, test, stacked, draws, int(rng.integers(2**31))).mean(axis=1)
         return plain.reshape(2, FOLDS), drawn.reshape(2, FOLDS, draws)
 
 

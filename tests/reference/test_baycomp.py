@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special
 
-from assay.broad.analysis.inference import correlated_t, student_posterior
+from assay.stats.equivalence import correlated_t, student_posterior
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.stats import kendalltau
 
 from assay import conditional_mutual_information
-from assay.broad.analysis.inference import holm
+from assay.stats.multiplicity import holm
 
 PERTURBATION = Path(__file__).parents[2] / "reproductions" / "perturbation-response-2021"
 PAGE = " ".join((PERTURBATION / "README.md").read_text().split())

@@ -9,12 +9,14 @@ import pandas as pd
 import pytest
 
 from assay import AssayError
-from assay.broad.analysis import inference
 from assay.broad.analysis.analysis import TABLES, Analysis, analyze_results
 from assay.broad.analysis.scores import RunResult, TaskTruth
+from assay.broad.analysis.two_component import resampled_scores, two_component
 from assay.broad.conditions import CONTRASTS
 from assay.broad.metrics import MAP, RMSE, average_precision_11pt, mean_average_precision, rmse
 from assay.core.folder import Folder
+from assay.stats.multiplicity import benjamini_hochberg, holm
+from assay.stats.paired import wilcoxon_p
 
 KEYS = ("1", "2n", "2s", "3n", "3s", "4n", "4s", "5n", "5s", "6n", "6s")
 FOLDS, CLIPS, CLASSES = 4, 60, 3
@@ -123,13 +125,13 @@ def test_a_contrast_is_what_the_pure_functions_say():
     d = np.array([mean_average_precision(truth.targets, x) for x in a])
     d -= [mean_average_precision(truth.targets, x) for x in b]
     seed = [0, zlib.crc32(b"video")]
-    drawn = inference.bootstrap(MAP, truth.targets, np.concatenate([a, b]), 60, seed).mean(axis=1)
+    drawn = resampled_scores(MAP, truth.targets, np.concatenate([a, b]), 60, seed).mean(axis=1)
     v_test = (drawn[:FOLDS] - drawn[FOLDS:]).mean(axis=0).var(ddof=1)
-    found = inference.two_component(d, v_test)
+    found = two_component(d, v_test)
     expected = [found.difference, found.low, found.high, found.p, found.v_fold, found.v_test]
     assert [row[k] for k in ("difference", "low", "high", "p", "v_fold", "v_test")] == pytest.approx(expected)
     assert row["mdd"] == pytest.approx(2.8016 * np.sqrt(found.variance), rel=1e-4)
-    assert row["wilcoxon_p"] == inference.wilcoxon_p(d) and row["noninferior"] == (found.low > -0.02)
+    assert row["wilcoxon_p"] == wilcoxon_p(d) and row["noninferior"] == (found.low > -0.02)
     assert row["p_better"] + row["p_comparable"] + row["p_worse"] == pytest.approx(1)
     assert row["low_t"] < row["low"] and row["high_t"] > row["high"]
 
@@ -143,11 +145,11 @@ def test_planned_contrasts_are_adjusted_within_a_task_and_ratings_together(table
         planned[planned.task == "text"],
         planned[planned.task.str.startswith("text:")],
     ):
-        np.testing.assert_allclose(members.p_holm, inference.holm(members.p.to_numpy()))
+        np.testing.assert_allclose(members.p_holm, holm(members.p.to_numpy()))
     labels = tables["labels"]
     video_labels = labels[labels.task == "video"]
     assert len(video_labels) == 7 * 2 * 3 and set(labels.task) == {"video", "text"}
-    np.testing.assert_allclose(video_labels.p_bh, inference.benjamini_hochberg(video_labels.p.to_numpy()))
+    np.testing.assert_allclose(video_labels.p_bh, benjamini_hochberg(video_labels.p.to_numpy()))
 
 
 def test_ratings_without_groups_have_independent_test_variances():

@@ -123,7 +123,7 @@ def test_many_resamples_in_parts_equal_one_at_a_time(monkeypatch):
     measures = np.stack([MEASURE, GAP + MEASURE, np.zeros(N)])
     statistic = ConditionalMutualInformation()
     alone = np.concatenate([statistic.resampled(measures, GAP, grid, w[None]) for w in weights], axis=1)
-    monkeypatch.setattr("assay.studies.generalization.CHUNK", 3 * N * N)
+    monkeypatch.setattr("assay.studies.statistics.cmi.CHUNK", 3 * N * N)
     # Sums over cells in another order: rounding.
     np.testing.assert_allclose(statistic.resampled(measures, GAP, grid, weights), alone, rtol=1e-13)
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pandas as pd
 
-from assay.broad.analysis import inference
 from assay.broad.analysis.comparisons import adjust, by_label, compared, judged, ranked
 from assay.broad.analysis.scores import RunResult, TaskTruth, combined, scored
 from assay.broad.conditions import Contrast
 from assay.core.errors import AssayError
 from assay.core.folder import Folder
+from assay.stats.multiplicity import benjamini_hochberg, holm
 
 MARGINS = {"MAP": 0.02, "RMSE": 0.02}
 
@@ -124,8 +124,8 @@ def analyze_results(
         rows["contrasts"] += [compared(scores, contrast, team, margin) for contrast, team in pairs]
         rows["labels"] += [row for contrast, team in pairs for row in by_label(scores, contrast, team)]
         rows["rankings"] += ranked(scores, seed)
-    adjust(rows["contrasts"], "p_holm", inference.holm, only="planned")
-    adjust(rows["labels"], "p_bh", inference.benjamini_hochberg)
+    adjust(rows["contrasts"], "p_holm", holm, only="planned")
+    adjust(rows["labels"], "p_bh", benjamini_hochberg)
     rows["claims"] = judged(rows["contrasts"])
     frames = {name: pd.DataFrame(rows[name], columns=list(columns)).astype(columns) for name, columns in TABLES.items()}
     return Analysis(frames)

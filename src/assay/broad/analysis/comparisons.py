@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from assay.broad.analysis import inference
 from assay.broad.analysis.claims import CLAIMS, LEVEL, judge
 from assay.broad.analysis.scores import Scores
+from assay.broad.analysis.two_component import standard_errors_apart, two_component, with_folds_redrawn
 from assay.broad.conditions import Contrast
 from assay.broad.data.dataset import Array
+from assay.stats.bootstrap import ranking_stability
+from assay.stats.equivalence import equivalence_p, minimum_detectable_difference, noninferiority_p, student_posterior
+from assay.stats.paired import paired_t_p, sign_p, standard_error, wilcoxon_p
 
 FOCAL = 6  # the condition of most interest (§5.2): planned contrasts start from it, and teams are ranked by it
 
@@ -29,21 +32,21 @@ def compared(scores: Scores, contrast: Contrast, team: str, margin: float) -> di
     a, b = sign * scores.means(focal), sign * scores.means(other)
     d = a - b
     v_test = scores.test_variance(focal, other)
-    found, wide = inference.two_component(d, v_test), inference.two_component(d, v_test, reference="t")
-    noninferior_p = inference.noninferiority_p(found.difference, found.variance, margin)
-    equivalent_p = inference.equivalence_p(found.difference, found.variance, margin)
-    posterior = inference.student_posterior(found.difference, found.variance, len(d) - 1, margin)
+    interval, wide = two_component(d, v_test), two_component(d, v_test, reference="t")
+    noninferior_p = noninferiority_p(interval.difference, interval.variance, margin)
+    equivalent_p = equivalence_p(interval.difference, interval.variance, margin)
+    posterior = student_posterior(interval.difference, interval.variance, len(d) - 1, margin)
     return row | {
         "status": "ok", "reason": "",
-        "difference": found.difference, "low": found.low, "high": found.high, "p": found.p,
+        "difference": interval.difference, "low": interval.low, "high": interval.high, "p": interval.p,
         "plan_rule": _plan_rule(a, b, contrast.focal, contrast.other),
-        "noninferior": found.low > -margin, "noninferior_p": noninferior_p,
+        "noninferior": interval.low > -margin, "noninferior_p": noninferior_p,
         "equivalent": equivalent_p < LEVEL, "equivalent_p": equivalent_p,
         "p_better": posterior.better, "p_comparable": posterior.equal, "p_worse": posterior.worse,
-        "mdd": inference.minimum_detectable_difference(found.variance),
-        "v_fold": found.v_fold, "v_test": found.v_test,
+        "mdd": minimum_detectable_difference(interval.variance),
+        "v_fold": interval.v_fold, "v_test": interval.v_test,
         "low_t": wide.low, "high_t": wide.high, "p_t": wide.p,
-        "paired_t_p": inference.paired_t_p(d), "wilcoxon_p": inference.wilcoxon_p(d), "sign_p": inference.sign_p(d),
+        "paired_t_p": paired_t_p(d), "wilcoxon_p": wilcoxon_p(d), "sign_p": sign_p(d),
         **scores.sizes(focal),
     }  # fmt: skip
 
@@ -58,8 +61,13 @@ def by_label(scores: Scores, contrast: Contrast, team: str) -> list[dict[str, An
     rows = []
     for c, label in enumerate(scores.labels):
         if np.isfinite(d[:, c]).all():
-            found = inference.two_component(d[:, c], float(np.nanvar(drawn[c], ddof=1)))
-            numbers = {"difference": found.difference, "low": found.low, "high": found.high, "p": found.p}
+            interval = two_component(d[:, c], float(np.nanvar(drawn[c], ddof=1)))
+            numbers = {
+                "difference": interval.difference,
+                "low": interval.low,
+                "high": interval.high,
+                "p": interval.p,
+            }
             sizes = {"n_folds": len(d), "n_instances": scores.instances}
             rows.append({**_named(scores, contrast, team), "label": label, **numbers, **sizes})
     return rows
@@ -78,18 +86,18 @@ def ranked(scores: Scores, seed: int) -> list[dict[str, Any]]:
     placed.sort(key=lambda pair: -sign * float(scores.means(pair[1]).mean()))
     stability = float("nan")
     if len(placed) > 1:
-        drawn = sign * inference.with_folds_redrawn(np.stack([scores.drawn(run) for _, run in placed]), seed)
+        drawn = sign * with_folds_redrawn(np.stack([scores.drawn(run) for _, run in placed]), seed)
         known = drawn[:, np.isfinite(drawn).all(axis=0)]
-        stability = inference.ranking_stability(-np.arange(len(placed)), known)
+        stability = ranking_stability(-np.arange(len(placed)), known)
     rows: list[dict[str, Any]] = []
     for place, (team, run) in enumerate(placed):
         row = {"task": scores.task, "metric": scores.called, "rank": place + 1, "team": team, "run": run}
         means = scores.means(run)
-        row |= {"value": means.mean(), "se": float(inference.standard_error(means)), **scores.sizes(run)}
+        row |= {"value": means.mean(), "se": float(standard_error(means)), **scores.sizes(run)}
         if len(placed) > 1:
             _, near = placed[place - 1 if place else 1]
-            beside = inference.two_component(means - scores.means(near), scores.test_variance(run, near))
-            apart = inference.standard_errors_apart(means, scores.means(near))
+            beside = two_component(means - scores.means(near), scores.test_variance(run, near))
+            apart = standard_errors_apart(means, scores.means(near))
             row["tied"] = beside.low <= 0 <= beside.high
             row["plan_rule"] = "standard errors apart" if apart else "standard errors overlap"
         rows.append({"plan_rule": "", "stability": stability, **row})
@@ -116,7 +124,7 @@ def _lacking(scores: Scores, contrast: Contrast, team: str) -> str:
 
 
 def _plan_rule(a: Array, b: Array, focal: int, other: int) -> str:
-    if not inference.standard_errors_apart(a, b):
+    if not standard_errors_apart(a, b):
         return "no difference suggested"
     return f"{focal if a.mean() > b.mean() else other} is better"
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from assay.broad.analysis import inference
+from assay.broad.analysis.two_component import resampled_scores
 from assay.broad.data.dataset import Array
 from assay.broad.metrics import Metric
 from assay.core.errors import AssayError
+from assay.stats.paired import standard_error
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +146,7 @@ class Scores:
         for run, values in self.values.items():
             for fold, of_labels in enumerate(values):
                 known = of_labels[np.isfinite(of_labels)]
-                found = {"mean": known.mean(), "se": float(inference.standard_error(known)), "n": len(known)}
+                found = {"mean": known.mean(), "se": float(standard_error(known)), "n": len(known)}
                 rows.append({"task": self.task, "run": run, "fold": fold + 1, **found})
         return rows
 
@@ -154,7 +155,7 @@ class Scores:
         rows = []
         for run in self.values:
             means = self.means(run)
-            found = {"mean": means.mean(), "se": float(inference.standard_error(means)), **self.sizes(run)}
+            found = {"mean": means.mean(), "se": float(standard_error(means)), **self.sizes(run)}
             rows.append({"task": self.task, "metric": self.called, "run": run, **found})
         return rows
 
@@ -185,7 +186,7 @@ def scored(
     if bootstrap and usable:
         shared = truth.groups is not None
         alike = [t.groups for t in truths if t.family == truth.family and t.groups is not None]
-        drawn = inference.bootstrap(
+        drawn = resampled_scores(
             truth.metric,
             truth.targets,
             np.concatenate([p for _, p in usable]),

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from assay.broad.analysis.scores import RunResult, TaskTruth
 from assay.broad.data.dataset import Array
 from assay.core.errors import AssayError
+from assay.stats.correlation import spearman
 
 COLUMNS = {
     "task": "str", "run": "str", "agreement": "str", "largest_difference": "float64", "rank_correlation": "float64",
@@ -116,13 +116,13 @@ def _measured(x: Array, y: Array, truth: TaskTruth) -> dict[str, Any]:
 
 def _rank_correlation(x: Array, y: Array) -> float:
     """Mean over folds and labels; columns that are constant at both sites agree, at one only have no correlation."""
-    found = []
+    correlations = []
     for fold in range(x.shape[0]):
         for c in range(x.shape[2]):
-            p, q = stats.rankdata(x[fold, :, c]), stats.rankdata(y[fold, :, c])
-            flat = [bool(np.ptp(ranks) == 0) for ranks in (p, q)]
-            found.append(float(np.corrcoef(p, q)[0, 1]) if not any(flat) else 1.0 if all(flat) else float("nan"))
-    known = [value for value in found if not np.isnan(value)]
+            p, q = x[fold, :, c], y[fold, :, c]
+            both_constant = np.ptp(p) == 0 and np.ptp(q) == 0
+            correlations.append(1.0 if both_constant else spearman(p, q))
+    known = [value for value in correlations if not np.isnan(value)]
     return float(np.mean(known)) if known else float("nan")
 
 

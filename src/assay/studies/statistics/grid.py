@@ -45,11 +45,6 @@ def numbers(named: Mapping[str, Numbers]) -> list[Array]:
     return list(arrays.values())
 
 
-def order(a: Array, b: Array) -> Array:
-    """sgn(a − b), without the subtraction, which may overflow."""
-    return (a > b).astype(np.float64) - (a < b)
-
-
 @dataclass(frozen=True)
 class Grid:
     """Hyper-parameters of a corpus.

@@ -11,6 +11,7 @@ import pandas as pd
 from scipy import stats
 
 from assay.core.errors import AssayError, nearest
+from assay.stats.bootstrap import multinomial_counts, require_spread
 from assay.studies.statistics.cmi import ConditionalMutualInformation
 from assay.studies.statistics.grid import Array, Hyperparameters, Numbers, checked
 from assay.studies.statistics.kendall import GranulatedKendall, KendallTau, Pearson
@@ -122,7 +123,7 @@ def compare_measures(
 
     difference ± z·se and p = 2·Φ(−|difference|/se), se the standard deviation of the difference over resamples that
     both measures share, for the reasons given in `score_measures`. p is of one comparison: of many, some are below
-    0.05 by chance (`assay.broad.analysis.inference.holm`). Arguments as there.
+    0.05 by chance (`assay.stats.multiplicity.holm`). Arguments as there.
 
     Returns:
         One row per pair: ``measure``, ``other``, ``difference`` (measure minus other), ``se``, ``low``, ``high``,
@@ -154,8 +155,7 @@ def _resampled(
     seed: int,
 ) -> tuple[list[str], Array, Statistic]:
     """Names of the measures; the statistic of each in the corpus, then in each resample; the statistic."""
-    if draws < 2:
-        raise AssayError(f"draws={draws} show no spread: use 1000 or more")
+    require_spread(draws)
     if len(set(map(str, measures))) < len(measures.keys()) or not len(measures.keys()):
         raise AssayError(f"measures must have one or more names, each once, received {list(measures)}")
     columns = {f"measure {str(name)!r}": values for name, values in measures.items()}
@@ -163,8 +163,7 @@ def _resampled(
     chosen = _statistic(statistic)
     chosen.check(g, grid)
     n = len(g)
-    resamples = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=draws)
-    weights = np.concatenate([np.ones((1, n)), resamples])
+    weights = np.concatenate([np.ones((1, n)), multinomial_counts(n, draws, seed)])
     return [str(name) for name in measures], chosen.resampled(rows, g, grid, weights), chosen
 
 

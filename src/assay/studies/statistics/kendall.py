@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from assay.core.errors import AssayError
-from assay.studies.statistics.grid import Array, Grid, Hyperparameters, Numbers, checked, order
+from assay.stats import correlation
+from assay.stats.correlation import correlation_over_pairs, order, pairwise_difference, pairwise_order
+from assay.studies.statistics.grid import Array, Grid, Hyperparameters, Numbers, checked
 from assay.studies.statistics.statistic import Statistic
 
 
@@ -24,7 +26,7 @@ def kendall_tau(measure: Numbers, gap: Numbers) -> float:
 
     Kendall 1945.
     """
-    return _alone(KendallTau(), measure, gap)
+    return _of_two(correlation.kendall_tau, measure, gap)
 
 
 def pearson(measure: Numbers, gap: Numbers) -> float:
@@ -36,7 +38,7 @@ def pearson(measure: Numbers, gap: Numbers) -> float:
         >>> round(pearson([1, 2, 3], [1, 2, 4]), 6)      # 3/√(2·14/3)
         0.981981
     """
-    return _alone(Pearson(), measure, gap)
+    return _of_two(correlation.pearson, measure, gap)
 
 
 @dataclass(frozen=True)
@@ -69,17 +71,10 @@ def granulated_kendall(measure: Numbers, gap: Numbers, hyperparameters: Hyperpar
 
 
 class Correlation(Statistic):
-    """Daniels' general coefficient Σ a_ij·b_ij / √(Σ a_ij²·Σ b_ij²), a and b how two networks compare in μ and in g.
-
-    Daniels 1944.
-    """
+    """`correlation_over_pairs` of a measure with the gap; kinds differ in how they compare two networks."""
 
     bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
-
-    @staticmethod
-    @abstractmethod
-    def comparison(values: Array) -> Array:
-        """How every two networks compare."""
+    compare: ClassVar[Callable[[Array], Array]]
 
     def check(self, gap: Array, grid: Grid) -> None:
         """Gaps must differ."""
@@ -87,35 +82,21 @@ class Correlation(Statistic):
 
     def resampled(self, measures: Array, gap: Array, grid: Grid, weights: Array) -> Array:
         """The coefficient of each measure in each resample."""
-        b = self.comparison(gap)
-        norm = _over_pairs(b**2, weights)
-        found = np.empty((len(measures), len(weights)))
-        with np.errstate(invalid="ignore"):  # 0/0: all are alike
-            for row, mu in zip(found, measures, strict=True):
-                a = self.comparison(mu)
-                row[:] = _over_pairs(a * b, weights) / np.sqrt(_over_pairs(a**2, weights) * norm)
-        return found
+        return correlation_over_pairs(measures, gap, type(self).compare, weights)
 
 
 @dataclass(frozen=True)
 class KendallTau(Correlation):
-    """`kendall_tau`, in resamples: a_ij = sgn(μ_i − μ_j)."""
+    """`kendall_tau`, in resamples: networks compare by which of them has the larger value."""
 
-    @staticmethod
-    def comparison(values: Array) -> Array:
-        """Which is larger."""
-        return order(values[:, None], values)
+    compare = staticmethod(pairwise_order)
 
 
 @dataclass(frozen=True)
 class Pearson(Correlation):
-    """`pearson`, in resamples: a_ij = μ_i − μ_j, in units that cannot overflow."""
+    """`pearson`, in resamples: networks compare by how much their values differ."""
 
-    @staticmethod
-    def comparison(values: Array) -> Array:
-        """By how much."""
-        scaled: Array = values / (np.abs(values).max() or 1.0)
-        return scaled[:, None] - scaled
+    compare = staticmethod(pairwise_difference)
 
 
 @dataclass(frozen=True)
@@ -172,20 +153,14 @@ def mean_of_defined(values: Array, axis: int) -> Array:
     return mean
 
 
-def _alone(statistic: Statistic, measure: Numbers, gap: Numbers) -> float:
-    """A statistic that needs no hyper-parameters, of one measure in the corpus itself."""
-    measures, g, grid = checked({"measure": measure}, gap)
-    _require_varied("measure", measures[0])
-    statistic.check(g, grid)
-    return float(statistic.resampled(measures, g, grid, np.ones((1, len(g))))[0, 0])
+def _of_two(coefficient: Callable[[Array, Array], float], measure: Numbers, gap: Numbers) -> float:
+    """A correlation of one measure with the gap, both checked."""
+    (mu,), g, _ = checked({"measure": measure}, gap)
+    _require_varied("measure", mu)
+    _require_varied("gap", g)
+    return coefficient(mu, g)
 
 
 def _require_varied(name: str, values: Array) -> None:
     if (values == values[0]).all():
         raise AssayError(f"{name} is {values[0]:g} for all {len(values)} networks: its correlation is undefined")
-
-
-def _over_pairs(kernel: Array, weights: Array) -> Array:
-    """Σ_ij w_i·w_j·kernel_ij in each resample."""
-    total: Array = ((weights @ kernel) * weights).sum(axis=1)
-    return total

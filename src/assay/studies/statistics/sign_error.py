@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from assay.core.errors import AssayError, nearest
-from assay.studies.statistics.grid import Array, Grid, Hyperparameters, Numbers, checked, order
+from assay.stats.correlation import order
+from assay.studies.statistics.grid import Array, Grid, Hyperparameters, Numbers, checked
 from assay.studies.statistics.kendall import mean_of_defined, sum_by
 from assay.studies.statistics.statistic import Statistic
 

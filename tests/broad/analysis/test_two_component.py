@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,27 +12,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from assay import AssayError
-from assay.broad.analysis.inference import (
-    benjamini_hochberg,
-    bootstrap,
-    corrected_t_p,
-    correlated_t,
-    equivalence_p,
-    holm,
-    minimum_detectable_difference,
-    noninferiority_p,
-    paired_t_p,
-    ranking_stability,
+from assay.broad.analysis.two_component import (
+    resampled_scores,
     rmse_test_variance,
-    sign_p,
-    standard_error,
     standard_errors_apart,
-    student_posterior,
     two_component,
-    wilcoxon_p,
     with_folds_redrawn,
 )
 from assay.broad.metrics import MAP, RMSE, average_precision_11pt, rmse
+from assay.stats.bootstrap import counts
+from assay.stats.equivalence import noninferiority_p
 
 
 def ratings(n=400, folds=3, seed=0):
@@ -43,13 +33,7 @@ def ratings(n=400, folds=3, seed=0):
     return truth, a, b
 
 
-# -- standard errors and the plan's rule ----------------------------------------------------------------
-
-
-def test_standard_error_has_n_minus_one():
-    assert standard_error(np.array([1.0, 2.0, 3.0, 4.0])) == pytest.approx(np.sqrt(5 / 3) / 2)
-    np.testing.assert_allclose(standard_error(np.array([[1.0, 3.0], [2.0, 2.0]]), axis=1), [1.0, 0.0])
-    assert np.isnan(standard_error(np.array([3.0])))
+# -- the plan's rule -----------------------------------------------------------------------------------
 
 
 def test_the_plans_rule_asks_whether_intervals_overlap():
@@ -75,7 +59,7 @@ def test_two_components_add_and_set_the_width():
 def test_without_test_variance_t_is_the_paired_t_test():
     d = np.random.default_rng(0).normal(0.1, 0.2, size=10)
     found, scipy = two_component(d, 0.0, reference="t"), stats.ttest_1samp(d, 0)
-    assert found.p == pytest.approx(scipy.pvalue, abs=1e-12) and paired_t_p(d) == pytest.approx(scipy.pvalue, abs=1e-12)
+    assert found.p == pytest.approx(scipy.pvalue, abs=1e-12)
     limits = scipy.confidence_interval(0.95)
     assert (found.low, found.high) == pytest.approx((limits.low, limits.high))
 
@@ -90,18 +74,24 @@ def test_the_interval_excludes_zero_just_when_p_is_small(d, v_test):
 def test_systems_that_never_differ_are_equal():
     found = two_component(np.zeros(10), 0.0)
     assert (found.difference, found.low, found.high, found.p) == (0, 0, 0, 1)
-    assert wilcoxon_p(np.zeros(10)) == 1 and sign_p(np.zeros(10)) == 1 and paired_t_p(np.zeros(10)) == 1
 
 
-# -- the bootstrap --------------------------------------------------------------------------------------
+def test_noninferiority_is_the_lower_limit_above_minus_the_margin():
+    d = np.random.default_rng(2).normal(-0.01, 0.01, size=10)
+    found = two_component(d, 0.00002)
+    for margin in (-found.low * 0.99, -found.low * 1.01):
+        assert (noninferiority_p(found.difference, found.variance, margin) < 0.025) == (found.low > -margin)
+
+
+# -- test sets drawn again ------------------------------------------------------------------------------
 
 
 def test_draws_are_resampled_test_sets_and_the_same_for_all_systems():
     rng = np.random.default_rng(1)
     truth, scores = rng.random((50, 2)) < 0.4, rng.random((3, 50, 2))
-    drawn = bootstrap(MAP, truth, scores, draws=20, seed=7)
+    drawn = resampled_scores(MAP, truth, scores, draws=20, seed=7)
     assert drawn.shape == (3, 2, 20)
-    np.testing.assert_array_equal(bootstrap(MAP, truth, scores[1:2], draws=20, seed=7)[0], drawn[1])
+    np.testing.assert_array_equal(resampled_scores(MAP, truth, scores[1:2], draws=20, seed=7)[0], drawn[1])
     picks = np.random.default_rng(7).integers(50, size=(20, 50))
     for b, row in enumerate(picks):
         expected = average_precision_11pt(truth[row, 1], scores[2, row, 1])
@@ -110,15 +100,15 @@ def test_draws_are_resampled_test_sets_and_the_same_for_all_systems():
 
 def test_draws_do_not_depend_on_how_many_are_held_at_once(monkeypatch):
     truth, a, _ = ratings(60)
-    whole = bootstrap(RMSE, truth[:, None], a[..., None], draws=30)
-    monkeypatch.setattr("assay.broad.analysis.inference.CHUNK", 7 * 60)
-    np.testing.assert_allclose(bootstrap(RMSE, truth[:, None], a[..., None], draws=30), whole, atol=1e-12)
+    whole = resampled_scores(RMSE, truth[:, None], a[..., None], draws=30)
+    monkeypatch.setattr("assay.broad.analysis.two_component.counts", partial(counts, at_once=7 * 60))
+    np.testing.assert_allclose(resampled_scores(RMSE, truth[:, None], a[..., None], draws=30), whole, atol=1e-12)
 
 
 def test_whole_groups_are_drawn():
     truth, a, _ = ratings(40)
     groups = np.repeat([11, 5, 8, 3], 10)
-    drawn = bootstrap(RMSE, truth[:, None], a[..., None], draws=15, seed=3, groups=groups)
+    drawn = resampled_scores(RMSE, truth[:, None], a[..., None], draws=15, seed=3, groups=groups)
     names = np.array([3, 5, 8, 11])
     for b, row in enumerate(np.random.default_rng(3).integers(4, size=(15, 4))):
         members = np.concatenate([np.flatnonzero(groups == names[g]) for g in row])
@@ -127,8 +117,8 @@ def test_whole_groups_are_drawn():
 
 def test_groups_of_one_are_instances():
     truth, a, _ = ratings(40)
-    plain = bootstrap(RMSE, truth[:, None], a[..., None], draws=15)
-    np.testing.assert_array_equal(bootstrap(RMSE, truth[:, None], a[..., None], 15, groups=np.arange(40)), plain)
+    plain = resampled_scores(RMSE, truth[:, None], a[..., None], draws=15)
+    np.testing.assert_array_equal(resampled_scores(RMSE, truth[:, None], a[..., None], 15, groups=np.arange(40)), plain)
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -137,7 +127,7 @@ def test_the_closed_form_for_rmse_equals_the_bootstrap(grouped):
     groups = np.repeat(np.arange(400), 5) if grouped else None
     if grouped:  # what reviews of a restaurant share makes the groups matter
         a = np.clip(a + np.repeat(np.random.default_rng(5).exponential(1.0, 400), 5), 1, 5)
-    drawn = bootstrap(RMSE, truth[:, None], np.concatenate([a, b])[..., None], draws=4000, groups=groups)[:, 0]
+    drawn = resampled_scores(RMSE, truth[:, None], np.concatenate([a, b])[..., None], draws=4000, groups=groups)[:, 0]
     sampled = (drawn[:4].mean(axis=0) - drawn[4:].mean(axis=0)).var(ddof=1)
     exact = rmse_test_variance(truth, a, b, groups)
     # A variance of 4000 draws has a relative error of √(2/4000) = 2.2 %; four of them.
@@ -165,98 +155,10 @@ def test_folds_are_redrawn_alike_for_all_systems():
     draws[1] += 10
     means = with_folds_redrawn(draws)
     np.testing.assert_allclose(means[1] - means[0], 10)
+    np.testing.assert_allclose(means[0], np.random.default_rng(0).integers(5, size=(5, 400)).mean(axis=0))
     # Means of 5 draws from 0…4: mean 2, variance 2/5; 400 of them.
     assert means[0].mean() == pytest.approx(2, abs=5 * np.sqrt(0.4 / 400))
     assert means[0].var() == pytest.approx(0.4, rel=0.35)
-
-
-def test_ranking_stability_counts_draws_in_order():
-    draws = np.array([[3, 1, 3, 3], [2, 2, 1, 2], [1, 3, 2, 2.0]])
-    assert ranking_stability(np.array([0.9, 0.8, 0.7]), draws) == 0.25
-    assert ranking_stability(np.array([0.9, 0.7, 0.8]), draws) == 0.25
-    assert ranking_stability(np.array([0.1, 0.2, 0.3]), draws) == 0.25
-
-
-# -- comparable in quality ------------------------------------------------------------------------------
-
-
-def test_noninferiority_is_the_lower_limit_above_minus_the_margin():
-    d = np.random.default_rng(2).normal(-0.01, 0.01, size=10)
-    found = two_component(d, 0.00002)
-    for margin in (-found.low * 0.99, -found.low * 1.01):
-        assert (noninferiority_p(found.difference, found.variance, margin) < 0.025) == (found.low > -margin)
-
-
-def test_equivalence_is_the_worse_of_two_one_sided_tests():
-    # (0.02 − 0.01)/0.005 = 2 and (0.02 + 0.01)/0.005 = 6
-    assert equivalence_p(0.01, 0.005**2, 0.02) == pytest.approx(stats.norm.sf(2))
-    assert equivalence_p(-0.01, 0.005**2, 0.02) == pytest.approx(stats.norm.sf(2))
-
-
-def test_posterior_without_variance_is_certain():
-    assert student_posterior(0.1, 0.0, 9, 0.02).better == 1
-    assert student_posterior(0.01, 0.0, 9, 0.02).equal == 1
-    assert student_posterior(-0.1, 0.0, 9, 0.02).worse == 1
-
-
-def test_uncorrelated_posterior_without_a_region_is_the_one_sided_t_test():
-    d = np.random.default_rng(0).normal(0.1, 0.2, size=10)
-    assert correlated_t(d, rho=0.0, rope=0.0).worse == pytest.approx(stats.ttest_1samp(d, 0, alternative="greater")[1])
-
-
-def test_minimum_detectable_difference_is_detected_four_times_in_five():
-    mdd = minimum_detectable_difference(0.01)
-    assert mdd == pytest.approx(0.28, abs=5e-4)
-    assert stats.norm.sf(1.959964 - mdd / 0.1) == pytest.approx(0.8, abs=1e-6)
-
-
-# -- other tests ----------------------------------------------------------------------------------------
-
-
-def test_wilcoxon_over_ten_folds_cannot_fall_below_two_in_1024():
-    assert wilcoxon_p(np.random.default_rng(0).random(10)) == 2 / 2**10 == pytest.approx(0.00195, abs=5e-6)
-    assert sign_p(np.ones(10)) == pytest.approx(2 / 2**10)
-
-
-@given(st.lists(st.integers(-50, 50).filter(bool), min_size=2, max_size=14, unique_by=abs))
-def test_wilcoxon_equals_scipys_exact_test(d):
-    assert wilcoxon_p(np.array(d)) == pytest.approx(stats.wilcoxon(d, method="exact").pvalue, abs=1e-12)
-
-
-@given(st.lists(st.integers(-3, 3), min_size=2, max_size=9))
-def test_wilcoxon_with_ties_equals_counting_all_signs(d):
-    kept = np.array([x for x in d if x])
-    ranks = stats.rankdata(np.abs(kept))
-    seen = ranks[kept > 0].sum()
-    sums = [ranks[[bool(k >> i & 1) for i in range(len(kept))]].sum() for k in range(2 ** len(kept))]
-    expected = min(1, 2 * min(np.mean(np.array(sums) <= seen), np.mean(np.array(sums) >= seen)))
-    assert wilcoxon_p(np.array(d)) == pytest.approx(expected, abs=1e-12)
-
-
-def test_corrected_t_by_hand():
-    d = np.array([0.1, 0.2, 0.3])
-    t = 0.2 / np.sqrt((1 / 3 + 0.5) * 0.01)
-    assert corrected_t_p(d, n_test=50, n_train=100) == pytest.approx(2 * stats.t.sf(t, 2))
-    assert corrected_t_p(d, n_test=0, n_train=100) == pytest.approx(stats.ttest_1samp(d, 0)[1])
-
-
-# -- many tests -----------------------------------------------------------------------------------------
-
-
-def test_adjusted_p_values_by_hand():
-    p = np.array([0.01, 0.04, np.nan, 0.03, 0.005])
-    np.testing.assert_allclose(holm(p), [0.03, 0.06, np.nan, 0.06, 0.02])
-    np.testing.assert_allclose(benjamini_hochberg(p), [0.02, 0.04, np.nan, 0.04, 0.02])
-    np.testing.assert_allclose(holm(np.array([0.6, 0.9])), [1, 1])
-
-
-def test_adjusted_p_values_equal_those_of_statsmodels():
-    multitest = pytest.importorskip("statsmodels.stats.multitest")
-    rng = np.random.default_rng(0)
-    for n in range(1, 20):
-        p = np.round(rng.random(n) ** 3, 2)  # rounded: some are equal
-        np.testing.assert_allclose(holm(p), multitest.multipletests(p, method="holm")[1], atol=1e-12)
-        np.testing.assert_allclose(benjamini_hochberg(p), multitest.multipletests(p, method="fdr_bh")[1], atol=1e-12)
 
 
 # -- false alarms ---------------------------------------------------------------------------------------
@@ -292,14 +194,12 @@ def test_only_two_components_keep_their_level_under_the_plans_design():
         (lambda: two_component(np.ones(3), -1.0), "v_test=-1.0 is not a variance"),
         (lambda: two_component(np.ones(3), float("nan")), "v_test=nan is not a variance"),
         (lambda: two_component(np.ones(3), 0.0, confidence=95), "confidence=95 is not between 0 and 1"),
-        (lambda: noninferiority_p(0.0, 1.0, -0.1), "margin=-0.1"),
-        (lambda: correlated_t(np.ones(3), 1.0, 0.1), "rho=1.0"),
-        (lambda: correlated_t(np.ones(3), 0.1, -0.1), "rope=-0.1"),
-        (lambda: holm(np.array([0.5, 1.5])), "p=1.5 is not a probability"),
-        (lambda: bootstrap(RMSE, np.ones((4, 1)), np.ones((2, 5, 1))), r"truth is \(4, 1\)"),
-        (lambda: bootstrap(RMSE, np.ones((4, 1)), np.ones((2, 4, 1)), draws=1), "draws=1"),
+        (lambda: resampled_scores(RMSE, np.ones((4, 1)), np.ones((2, 5, 1))), r"truth is \(4, 1\)"),
+        (lambda: resampled_scores(RMSE, np.ones((4, 1)), np.ones((2, 4, 1)), draws=1), "draws=1"),
         (
-            lambda: bootstrap(RMSE, np.ones((4, 1)), np.ones((2, 4, 1)), groups=np.arange(4), among=np.arange(3)),
+            lambda: resampled_scores(
+                RMSE, np.ones((4, 1)), np.ones((2, 4, 1)), groups=np.arange(4), among=np.arange(3)
+            ),
             "groups must name one",
         ),
     ],

@@ -1,0 +1,165 @@
+"""What differences between systems mean under the plan's design: the two sources of their variance.
+
+Under the plan every system is trained on each of K disjoint folds and scored on one common test set. A difference
+d_i in fold i is an advantage when positive. Its mean varies for two reasons: which instances trained the classifier
+(seen in the spread over folds) and which instances happen to be in the test set (common to all folds, so not seen
+there). The plan's own rule and the tests over folds know only the first; `two_component` adds the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy import stats
+
+from assay.broad.data.dataset import Array
+from assay.broad.metrics import Metric
+from assay.core.errors import AssayError
+from assay.core.progress import report
+from assay.stats.bootstrap import counts, picks, require_spread
+from assay.stats.paired import finite_row, standard_error, two_sided_p
+
+
+def standard_errors_apart(a: Array, b: Array) -> bool:
+    """The plan's rule: whether the intervals mean ± standard error of two systems over folds do not overlap.
+
+    It takes no account of the common test set, and raises false alarms far more often than one time in twenty.
+
+    Plan §5.6.
+    """
+    gap = abs(finite_row(a).mean() - finite_row(b).mean())
+    return bool(gap > standard_error(a) + standard_error(b))
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean difference with its confidence interval, two-sided p value and the two parts of its variance."""
+
+    difference: float
+    low: float
+    high: float
+    p: float
+    v_fold: float
+    v_test: float
+
+    @property
+    def variance(self) -> float:
+        """The variance of the mean difference: both parts."""
+        return self.v_fold + self.v_test
+
+
+def two_component(
+    differences: Array, v_test: float, confidence: float = 0.95, reference: Literal["z", "t"] = "z"
+) -> Interval:
+    """Interval of the mean difference from the spread over folds and the chance of the test set.
+
+    d̄ ± q·√(s_d²/K + v_test), q the quantile of the normal distribution, or of t with K − 1 degrees of freedom.
+
+    Args:
+        differences: d_i for each of K folds.
+        v_test: Variance of the mean difference over test sets: of `resampled_scores`, or `rmse_test_variance`.
+        confidence: Probability with which the interval is to hold the true difference.
+        reference: ``"z"``, or ``"t"``, which is conservative.
+
+    Example:
+        >>> interval = two_component(np.array([0.1, 0.3]), v_test=0.03)
+        >>> round(interval.low, 3), round(interval.high, 3)      # 0.2 ± 1.96·√(0.01 + 0.03)
+        (-0.192, 0.592)
+    """
+    d = finite_row(differences)
+    if not v_test >= 0:
+        raise AssayError(f"v_test={v_test} is not a variance: give the variance over draws of the test set")
+    if not 0 < confidence < 1:
+        raise AssayError(f"confidence={confidence} is not between 0 and 1: use 0.95")
+    mean, v_fold = float(d.mean()), float(d.var(ddof=1) / len(d))
+    df = len(d) - 1 if reference == "t" else None
+    upper = (1 + confidence) / 2
+    error = float(np.sqrt(v_fold + v_test))
+    reach = float(stats.norm.ppf(upper) if df is None else stats.t.ppf(upper, df)) * error
+    return Interval(mean, mean - reach, mean + reach, two_sided_p(mean, error, df), v_fold, float(v_test))
+
+
+def resampled_scores(
+    metric: Metric,
+    truth: Array,
+    predictions: Array,
+    draws: int = 1000,
+    seed: int | Sequence[int] = 0,
+    groups: Array | None = None,
+    among: Array | None = None,
+) -> Array:
+    """The metric in test sets drawn again from this one, with replacement; the same draws for all systems and folds.
+
+    Args:
+        metric: The metric by which predictions are scored.
+        truth: Test instances × labels.
+        predictions: Systems (or system-folds) × instances × labels.
+        draws: Number of test sets drawn.
+        seed: Seed of the random draws.
+        groups: Where instances belong together (reviews of one restaurant), number of the group of each: whole
+            groups are drawn.
+        among: All groups to draw from; more than those in ``groups`` where several test sets share draws.
+
+    Returns:
+        Systems × labels × draws; NaN where a draw holds no positive of a class.
+    """
+    if truth.shape != predictions.shape[1:]:
+        raise AssayError(f"truth is {truth.shape} and predictions of one system are {predictions.shape[1:]}")
+    require_spread(draws)
+    scores = np.empty((len(predictions), truth.shape[1], draws))
+    done = 0
+    for some in counts(len(truth), draws, seed, groups=groups, among=among):
+        drawn, size = np.ascontiguousarray(some.T), len(some)  # metrics run along the instances
+        for c in range(truth.shape[1]):
+            scores[:, c, done : done + size] = metric.resampled(truth[:, c], predictions[:, :, c], drawn)
+        done += size
+        report("bootstrap", done, draws)
+    return scores
+
+
+def rmse_test_variance(truth: Array, focal: Array, other: Array, groups: Array | None = None) -> float:
+    """Variance over test sets of the difference in mean RMSE over folds, by the delta method (no draws).
+
+    RMSE_f moves by ψ_fi = (e_fi² − RMSE_f²) / (2·RMSE_f·n) when instance i is drawn once more, so the variance is
+    Σ_i (mean_f ψ_fi(focal) − mean_f ψ_fi(other))²; sums within groups come before the square.
+
+    Args:
+        truth: n ratings.
+        focal: Folds × n predictions of one system.
+        other: Folds × n predictions of the other system.
+        groups: Number of the group of each instance.
+    """
+
+    def influence(predictions: Array) -> Array:
+        squares = (np.atleast_2d(predictions) - truth) ** 2
+        mean = squares.mean(axis=1, keepdims=True)
+        scale = 2 * np.sqrt(mean) * len(truth)
+        # A fold without any error keeps none, whatever is drawn.
+        by_fold = np.divide(squares - mean, scale, out=np.zeros_like(squares), where=mean > 0)
+        mean_influence: Array = by_fold.mean(axis=0)
+        return mean_influence
+
+    parts = influence(focal) - influence(other)
+    if groups is not None:
+        parts = np.bincount(np.unique(groups, return_inverse=True)[1], weights=parts)
+    return float(np.sum(parts**2))
+
+
+def with_folds_redrawn(draws: Array, seed: int = 0) -> Array:
+    """Mean over folds in each draw of the test set, the folds too drawn again, the same for all systems.
+
+    Args:
+        draws: Systems × folds × draws.
+        seed: Seed of the random draws of folds.
+
+    Returns:
+        Systems × draws.
+    """
+    _, folds, count = draws.shape
+    # Picks are independent, so they may as well be dealt out place by place as draw by draw.
+    chosen = np.stack(list(picks(folds, count, seed))).reshape(folds, count)
+    means: Array = draws[:, chosen, np.arange(count)].mean(axis=1)
+    return means

@@ -1,0 +1,198 @@
+"""The bootstrap: one way of drawing again, and the shapes in which those who use it want the draws.
+
+A resample of n units is n picks of them with replacement, made by one call of the generator. Everything else is made of
+picks, so that the same seed gives the same resamples in every shape:
+
+- `picks` gives the units of each resample, for statistics that take a list; with strata, every pick is replaced by one
+  of its own stratum;
+- `counts` gives how often each instance is in each resample, for statistics that take weights and so need no copy of
+  the data; with groups, whole groups are drawn;
+- `crossed_picks` draws several factors of a design, such as inputs and noise, each for itself.
+
+Efron 1979; Davison & Hinkley 1997, §2.4 and §3.2 (strata), §3.8 (groups).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from assay.core.errors import AssayError
+
+Array = np.ndarray[Any, Any]
+Seed = int | Sequence[int] | np.random.Generator
+COUNTS_AT_ONCE = 8_000_000
+
+
+def picks(n: int, draws: int, seed: Seed = 0, *, strata: Array | None = None) -> Iterator[Array]:
+    """The units of each resample: n numbers from 0 to n − 1, drawn with replacement.
+
+    Args:
+        n: Number of units.
+        draws: Number of resamples.
+        seed: Seed of the random draws, or a generator to go on with.
+        strata: Stratum of each unit. Every unit is then replaced by one of its own stratum, so that a resample has as
+            many of each stratum as there are.
+
+    Example:
+        >>> [units.tolist() for units in picks(4, 2, seed=1)]
+        [[1, 2, 3, 3], [0, 0, 3, 3]]
+        >>> [units.tolist() for units in picks(4, 2, seed=1, strata=np.array(["a", "a", "b", "b"]))]
+        [[0, 1, 3, 3], [0, 0, 3, 3]]
+    """
+    rng = np.random.default_rng(seed)
+    if strata is None:
+        for _ in range(draws):
+            yield rng.integers(n, size=n)
+        return
+    if len(strata) != n:
+        raise AssayError(f"strata has {len(strata)} entries for {n} units: name the stratum of each")
+    _, stratum, sizes = np.unique(strata, return_inverse=True, return_counts=True)
+    by_stratum = np.argsort(stratum, kind="stable")
+    first, size = (np.cumsum(sizes) - sizes)[stratum], sizes[stratum]
+    for _ in range(draws):
+        yield by_stratum[first + rng.integers(size)]
+
+
+def crossed_picks(sizes: Sequence[int], draws: int, seed: Seed = 0) -> Iterator[tuple[Array, ...]]:
+    """The units of each resample of a crossed design: `picks` of each factor, such as inputs and noise.
+
+    Args:
+        sizes: Number of units of each factor.
+        draws: Number of resamples.
+        seed: Seed of the random draws, or a generator to go on with.
+
+    Example:
+        >>> [[units.tolist() for units in factors] for factors in crossed_picks((3, 2), 2)]
+        [[[2, 1, 1], [0, 0]], [[0, 0, 0], [0, 1]]]
+    """
+    rng = np.random.default_rng(seed)
+    return zip(*(picks(n, draws, rng) for n in sizes), strict=True)
+
+
+def counts(
+    n: int,
+    draws: int,
+    seed: Seed = 0,
+    *,
+    groups: Array | None = None,
+    among: Array | None = None,
+    strata: Array | None = None,
+    at_once: int = COUNTS_AT_ONCE,
+) -> Iterator[Array]:
+    """How often each of n instances is in each resample: arrays of some draws × n, until all are drawn.
+
+    Args:
+        n: Number of instances.
+        draws: Number of resamples.
+        seed: Seed of the random draws, or a generator to go on with.
+        groups: Group of each instance where instances belong together: whole groups are drawn.
+        among: All groups that are drawn from; more than those in ``groups`` where several data sets share draws.
+        strata: Stratum of each unit that is drawn: of each instance, or of each group in the order of their names.
+        at_once: Number of counts of units that are held at a time. The draws do not depend on it.
+
+    Example:
+        >>> [resampled.tolist() for resampled in counts(4, 2, seed=1)]
+        [[[0, 1, 1, 2], [2, 0, 0, 2]]]
+        >>> [resampled.tolist() for resampled in counts(5, 1, groups=np.array([7, 7, 7, 9, 8]))]
+        [[[0, 0, 0, 1, 2]]]
+    """
+    units, member = (n, None) if groups is None else _membership(n, groups, groups if among is None else among)
+    resamples = picks(units, draws, seed, strata=strata)
+    step = max(1, at_once // units)
+    for _ in range(0, draws, step):
+        rows = [np.bincount(drawn, minlength=units).astype(np.int32) for drawn in islice(resamples, step)]
+        yield np.stack(rows) if member is None else np.stack(rows)[:, member]
+
+
+def multinomial_counts(n: int, draws: int, seed: Seed = 0) -> Array:
+    """How often each of n instances is in each resample, drawn as counts: draws × n.
+
+    They have the law of `counts`, from other random numbers: a multinomial draw makes no picks.
+
+    Example:
+        >>> multinomial_counts(4, 2, seed=1).tolist()
+        [[1, 2, 0, 1], [2, 0, 1, 1]]
+    """
+    drawn: Array = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=draws)
+    return drawn
+
+
+def percentile_interval(drawn: Array | Sequence[Any], confidence: float = 0.95) -> tuple[Array, Array]:
+    """Lower and upper end of the percentile interval of a statistic, from its value in each draw.
+
+    Args:
+        drawn: Draws first; what follows (several statistics) is kept. Leave out draws in which the statistic is
+            undefined: one NaN makes both ends NaN, as do no draws at all.
+        confidence: Share of the draws between the ends.
+
+    Example:
+        >>> low, high = percentile_interval(np.arange(101.0), confidence=0.9)
+        >>> float(low), float(high)
+        (5.0, 95.0)
+
+    Efron & Tibshirani 1993, §13.3.
+    """
+    if not 0 < confidence < 1:
+        raise AssayError(f"confidence={confidence} is not between 0 and 1: use 0.95")
+    values = np.asarray(drawn, dtype=np.float64)
+    if not len(values):
+        return np.array(np.nan), np.array(np.nan)
+    percent = 100 * confidence  # in floating point (1 − 0.95)/2 is not 0.025, but (100 − 95)/200 is
+    low, high = np.quantile(values, ((100 - percent) / 200, (100 + percent) / 200), axis=0)
+    return np.asarray(low), np.asarray(high)
+
+
+def bootstrap_interval(
+    values: Array, statistic: Callable[[Array], Any], draws: int, seed: Seed = 0
+) -> tuple[Array, Array]:
+    """95 % percentile interval of a statistic over resamples of the values.
+
+    Args:
+        values: Units first; a resample is a list of units.
+        statistic: What is computed from a list of units: a number, or an array of numbers.
+        draws: Number of resamples; with none, or without values, the interval is NaN.
+        seed: Seed of the random draws.
+
+    Example:
+        >>> low, high = bootstrap_interval(np.arange(100.0), np.mean, 1000, seed=0)
+        >>> float(low.round()), float(high.round())   # 49.5 ± 1.96 · 28.9/√100
+        (44.0, 55.0)
+
+    Efron 1979.
+    """
+    resamples = picks(len(values), draws if len(values) else 0, seed)
+    return percentile_interval([statistic(values[units]) for units in resamples])
+
+
+def ranking_stability(values: Array, drawn: Array) -> float:
+    """Share of draws in which all systems keep the order that they have by their values; a tie does not keep it.
+
+    Args:
+        values: One value per system, larger is better.
+        drawn: The same value in each draw: systems × draws.
+
+    Example:
+        >>> ranking_stability(np.array([0.4, 0.3]), np.array([[0.4, 0.5, 0.2, 0.4], [0.3, 0.3, 0.3, 0.1]]))
+        0.75
+    """
+    ordered = drawn[np.argsort(-values, kind="stable")]
+    return float((np.diff(ordered, axis=0) < 0).all(axis=0).mean())
+
+
+def require_spread(draws: int) -> None:
+    """Raise where there are too few draws for a standard deviation over them."""
+    if draws < 2:
+        raise AssayError(f"draws={draws} show no spread: use 1000 or more")
+
+
+def _membership(n: int, groups: Array, among: Array) -> tuple[int, Array]:
+    """Number of groups drawn from, and for each instance the place of its group among them."""
+    known = np.unique(among)
+    member = np.searchsorted(known, groups)
+    if len(groups) != n or not np.array_equal(known[np.minimum(member, len(known) - 1)], groups):
+        raise AssayError(f"groups must name one of the groups drawn from for each of {n} instances")
+    return len(known), member

@@ -1,0 +1,56 @@
+"""Many tests at once: p values adjusted so that a family of tests keeps its level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from assay.core.errors import AssayError
+
+Array = np.ndarray[Any, Any]
+
+
+def holm(p: Array) -> Array:
+    """Holm's adjusted p values: the chance of any false alarm in the family is at most the level; NaN stays NaN.
+
+    Of m values in rising order, p̃_(i) = max_{j ≤ i} min(1, (m − j + 1)·p_(j)).
+
+    Example:
+        >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
+        [0.03, 0.06, 0.06]
+
+    Holm 1979.
+    """
+    return _adjusted(p, lambda ordered: np.maximum.accumulate(ordered * np.arange(len(ordered), 0, -1)))
+
+
+def benjamini_hochberg(p: Array) -> Array:
+    """Benjamini and Hochberg's adjusted p values: of what they call significant, at most the level is false.
+
+    Of m values in rising order, p̃_(i) = min_{j ≥ i} min(1, m·p_(j)/j); NaN stays NaN.
+
+    Example:
+        >>> benjamini_hochberg(np.array([0.01, 0.04, 0.03])).tolist()
+        [0.03, 0.04, 0.04]
+
+    Benjamini & Hochberg 1995.
+    """
+
+    def step_up(ordered: Array) -> Array:
+        scaled = ordered * len(ordered) / np.arange(1, len(ordered) + 1)
+        return np.minimum.accumulate(scaled[::-1])[::-1]
+
+    return _adjusted(p, step_up)
+
+
+def _adjusted(p: Array, rule: Callable[[Array], Array]) -> Array:
+    p = np.asarray(p, dtype=np.float64)
+    if ((p < 0) | (p > 1)).any():
+        raise AssayError(f"p={p[(p < 0) | (p > 1)][0]} is not a probability")
+    adjusted = np.full(p.shape, np.nan)
+    tested = np.flatnonzero(~np.isnan(p))
+    order = tested[np.argsort(p[tested], kind="stable")]
+    adjusted[order] = np.minimum(rule(p[order]), 1.0)
+    return adjusted

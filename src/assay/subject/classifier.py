@@ -76,27 +76,6 @@ def require_sample(samples: int | None, bootstrap: int) -> None:
         raise AssayError(f"bootstrap={bootstrap} must be at least 0")
 
 
-def bootstrap_interval(
-    values: Array, statistic: Callable[[Array], Any], resamples: int, seed: int
-) -> tuple[Array, Array]:
-    """95 % percentile interval of a statistic of values, inputs first, resampled with replacement.
-
-    Example:
-        >>> low, high = bootstrap_interval(np.arange(100.0), np.mean, 1000, seed=0)
-        >>> float(low.round()), float(high.round())   # 49.5 ± 1.96 · 28.9/√100
-        (44.0, 55.0)
-
-    Efron 1979.
-    """
-    rng = np.random.default_rng(seed)
-    n = len(values)
-    drawn = [statistic(values[rng.integers(n, size=n)]) for _ in range(resamples if n else 0)]
-    if not drawn:
-        return np.array(NAN), np.array(NAN)
-    low, high = np.quantile(np.asarray(drawn, dtype=np.float64), (0.025, 0.975), axis=0)
-    return np.asarray(low), np.asarray(high)
-
-
 def row(
     quantity: str, value: float, n: int, *, layer: str = "", low: Any = NAN, high: Any = NAN, status: str = "ok"
 ) -> dict[str, Any]:

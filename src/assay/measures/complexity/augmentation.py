@@ -21,11 +21,11 @@ from assay.core.errors import AssayError, nearest
 from assay.core.progress import report
 from assay.measures.base import Measure
 from assay.measures.showing import batch_size, require_batch_size
+from assay.stats.bootstrap import bootstrap_interval
 from assay.stimuli.labelled import Labelled
 from assay.subject.classifier import (
     Array,
     batches,
-    bootstrap_interval,
     chosen,
     class_scores,
     require_classes,

@@ -18,9 +18,10 @@ from torch.nn import functional as F
 from assay.core.errors import AssayError
 from assay.measures.base import Measure
 from assay.measures.showing import batch_size, require_batch_size, show
+from assay.stats.bootstrap import bootstrap_interval
 from assay.stimuli.labelled import Labelled
 from assay.subject.anatomy import layer_module, weighted_layers
-from assay.subject.classifier import NAN, Array, bootstrap_interval, row, tensor
+from assay.subject.classifier import NAN, Array, row, tensor
 from assay.subject.subject import OUTPUT, Subject
 
 QUANTITY = "davies-bouldin index"

@@ -21,12 +21,12 @@ from assay.core.errors import AssayError
 from assay.core.progress import report
 from assay.measures.base import Measure
 from assay.measures.showing import batch_size, require_batch_size
+from assay.stats.bootstrap import bootstrap_interval
 from assay.stimuli.labelled import Labelled
 from assay.subject.classifier import (
     NAN,
     Array,
     batches,
-    bootstrap_interval,
     chosen,
     require_classes,
     require_sample,

@@ -21,6 +21,7 @@ from assay.core.progress import report
 from assay.measures.base import Measure
 from assay.measures.complexity.moved_weights import MovedNetwork
 from assay.measures.showing import batch_size, require_batch_size
+from assay.stats.bootstrap import crossed_picks, percentile_interval
 from assay.stimuli.labelled import Labelled
 from assay.subject.classifier import NAN, Array, chosen, require_classes, require_sample, row
 from assay.subject.subject import Subject
@@ -202,13 +203,11 @@ class Sharpness(Measure):
         """Of the size at which a resample's drop first exceeds the limit, between the sizes tried."""
         sizes = np.array(sorted(seen))
         right = np.stack([seen[size] for size in sizes])
-        rng = np.random.default_rng(self.seed)
         drawn = []
-        for _ in range(self.bootstrap):
-            inputs, draws = (rng.integers(n, size=n) for n in (len(still), right.shape[1]))
+        for inputs, draws in crossed_picks((len(still), right.shape[1]), self.bootstrap, self.seed):
             drops = still[inputs].mean() - right[:, draws].mean(1)[:, inputs].mean(1)
             drawn.append(_crossing(np.log(sizes), drops, self.drop))
-        low, high = np.quantile(drawn, (0.025, 0.975)) if drawn else (NAN, NAN)
+        low, high = percentile_interval(drawn)
         return float(np.exp(low)), float(np.exp(high))
 
 

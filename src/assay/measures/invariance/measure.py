@@ -31,6 +31,7 @@ from assay.measures.invariance.firing import (
 )
 from assay.measures.invariance.passes import Driven, Near, near_from_responses, replace_units
 from assay.measures.showing import Returned, batch_size, require_batch_size, show
+from assay.stats.bootstrap import crossed_picks, percentile_interval
 from assay.stimuli.invariance_test import ClosedTest, InvarianceTest, OpenTest
 from assay.stimuli.pictures import strip
 from assay.subject.layers import ALL, Layers
@@ -189,12 +190,12 @@ class Invariance(Measure):
         block = stimulus if blocks is None else blocks[stimulus]
         n = len(self.test) if blocks is None else int(blocks.max()) + 1
         means = np.empty(self.bootstrap)
-        for b in range(self.bootstrap):
-            weight = np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)[block]
+        for b, (blocks_drawn, units_drawn) in enumerate(crossed_picks((n, units), self.bootstrap, rng)):
+            weight = np.bincount(blocks_drawn, minlength=n).astype(np.float64)[block]
             with np.errstate(invalid="ignore", divide="ignore"):
                 drawn = np.add.reduceat(weight * local, starts) / (np.add.reduceat(weight, starts) * rate)
-            means[b] = top_proportion_mean(drawn[rng.integers(units, size=units, dtype=np.int32)], self.top)
-        low, high = np.nanquantile(means, (0.025, 0.975)) if np.isfinite(means).any() else (np.nan, np.nan)
+            means[b] = top_proportion_mean(drawn[units_drawn], self.top)
+        low, high = percentile_interval(means[np.isfinite(means)])
         return float(low), float(high)
 
     def _pictures(self, shown: list[Array]) -> list[bytes]:

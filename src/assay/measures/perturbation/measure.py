@@ -17,6 +17,7 @@ from assay.measures.base import Measure
 from assay.measures.perturbation.curves import Curve, show_perturbed
 from assay.measures.perturbation.scores import fold_curve, gi_score, pal_score
 from assay.measures.showing import batch_size, require_batch_size
+from assay.stats.bootstrap import counts, percentile_interval
 from assay.stimuli.labelled import Labelled
 from assay.stimuli.perturbations import Perturbation, perturbation
 from assay.subject.anatomy import nonlinearity_after, weighted_layers
@@ -163,7 +164,7 @@ class PerturbationResponse(Measure):
                 f"{some.name}: no input has another to be mixed with in a batch: give more, or more classes"
             )
         accuracy, finite = curve.right.mean(1, dtype=np.float64), np.asarray(curve.finite.all(1))
-        drawn = _resampled(curve.right, self.bootstrap, np.random.default_rng(self.seed))
+        drawn = _resampled(curve.right, self.bootstrap, self.seed)
         common = {"n": n, "left_out": curve.left_out}
         for i, a in enumerate(alpha):
             yield {"quantity": "accuracy", "magnitude": a} | _cell(accuracy[i], drawn[:, i], finite[i]) | common
@@ -200,15 +201,13 @@ class PerturbationResponse(Measure):
         return name if self.nonlinearity == "before" else nonlinearity_after(subject, name) or name
 
 
-def _resampled(right: Array, count: int, rng: np.random.Generator) -> Array:
-    """Accuracies at every magnitude in ``count`` resamples of the inputs: resamples × magnitudes."""
+def _resampled(right: Array, draws: int, seed: int) -> Array:
+    """Accuracies at every magnitude in resamples of the inputs: resamples × magnitudes."""
     n = right.shape[1]
-    found = np.empty((count, len(right)))
-    for start in range(0, count, 50):
-        some = range(start, min(start + 50, count))
-        weights = np.stack([np.bincount(rng.integers(n, size=n), minlength=n) for _ in some]).astype(np.float32)
-        found[start : start + 50] = weights @ right.T  # counts below 2²⁴ are exact in float32
-    return np.asarray(found / n)
+    # Counts below 2²⁴ are exact in float32.
+    sums = [weights.astype(np.float32) @ right.T for weights in counts(n, draws, seed)]
+    accuracies: Array = np.concatenate([np.empty((0, len(right))), *sums]) / n
+    return accuracies
 
 
 def _cell(value: Any, drawn: Array, finite: bool) -> dict[str, Any]:
@@ -217,6 +216,5 @@ def _cell(value: Any, drawn: Array, finite: bool) -> dict[str, Any]:
     value = float(value)
     if not np.isfinite(value):
         return {"value": np.nan, "low": np.nan, "high": np.nan, "status": "undefined"}
-    defined = drawn[np.isfinite(drawn)]
-    low, high = np.quantile(defined, (0.025, 0.975)) if len(defined) else (np.nan, np.nan)
+    low, high = percentile_interval(drawn[np.isfinite(drawn)])
     return {"value": value, "low": float(low), "high": float(high), "status": "ok"}

@@ -71,32 +71,31 @@ def granulated_kendall(measure: Numbers, gap: Numbers, hyperparameters: Hyperpar
 
 
 class Correlation(Statistic):
-    """`correlation_over_pairs` of a measure with the gap; kinds differ in how they compare two networks."""
+    """What correlations of a measure with the gap have in common: their bounds, and that gaps must differ."""
 
     bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
-    compare: ClassVar[Callable[[Array], Array]]
 
     def check(self, gap: Array, grid: Grid) -> None:
         """Gaps must differ."""
         _require_varied("gap", gap)
 
-    def resampled(self, measures: Array, gap: Array, grid: Grid, weights: Array) -> Array:
-        """The coefficient of each measure in each resample."""
-        return correlation_over_pairs(measures, gap, type(self).compare, weights)
-
 
 @dataclass(frozen=True)
 class KendallTau(Correlation):
-    """`kendall_tau`, in resamples: networks compare by which of them has the larger value."""
+    """`kendall_tau`, in resamples: two networks compare by which of them has the larger value."""
 
-    compare = staticmethod(pairwise_order)
+    def resampled(self, measures: Array, gap: Array, grid: Grid, weights: Array) -> Array:
+        """τ_b of each measure in each resample."""
+        return correlation_over_pairs(measures, gap, pairwise_order, weights)
 
 
 @dataclass(frozen=True)
 class Pearson(Correlation):
-    """`pearson`, in resamples: networks compare by how much their values differ."""
+    """`pearson`, in resamples: two networks compare by how much their values differ."""
 
-    compare = staticmethod(pairwise_difference)
+    def resampled(self, measures: Array, gap: Array, grid: Grid, weights: Array) -> Array:
+        """r of each measure in each resample."""
+        return correlation_over_pairs(measures, gap, pairwise_difference, weights)
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
-
-from assay.runs.run import Run
 
 
 @dataclass(frozen=True)
@@ -189,73 +186,3 @@ class Document:
     status: str
     sections: tuple[Section, ...]
     manifest: dict[str, Any]
-
-
-MeasureSection = Callable[[str, dict[str, Any], Run], list[Any]]
-_measure_sections: dict[str, MeasureSection] = {}
-
-
-def shows(measure: str) -> Callable[[MeasureSection], MeasureSection]:
-    """Register how a measure's results are shown; measures without their own way get a table."""
-
-    def register(section: MeasureSection) -> MeasureSection:
-        _measure_sections[measure] = section
-        return section
-
-    return register
-
-
-def document(run: Run) -> Document:
-    """What a run asked and found."""
-    m = run.manifest
-    sections = [_asked(m)]
-    for label, described in m["measures"].items():
-        show = _measure_sections.get(described["measure"], _plain_section)
-        table = run.summary(label)
-        blocks = [Text("No cell of this measure is done.")] if table.empty else show(label, described, run)
-        sections.append(Section(label, tuple(blocks)))
-    if failures := run.failures:
-        blocks = [Failure(f"{f.subject} × {f.measure}", f.error or "", f.traceback or "") for f in failures]
-        sections.append(Section("Failures", tuple(blocks)))
-    done = sum(cell.status == "done" for cell in run.cells)
-    asked = len(run.keys)
-    status = "complete" if done == asked else f"{asked - done} of {asked} cells not done"
-    subtitle = (
-        f"{len(m['subjects'])} subjects × {len(m['measures'])} measures, {m['started'][:16].replace('T', ' ')} UTC"
-    )
-    return Document(f"assay: {run.path.rstrip('/').rpartition('/')[2]}", subtitle, status, tuple(sections), m)
-
-
-def _asked(m: dict[str, Any]) -> Section:
-    subjects = pd.DataFrame(
-        [
-            {
-                "subject": name,
-                "network": s["class"],
-                "preprocessing": s["preprocess"] or "none: pixels in [0, 1]",
-                "precision": s["dtype"],
-                "device": s["device"],
-                "weights and code": s["fingerprint"][:12],
-            }
-            for name, s in m["subjects"].items()
-        ]
-    )
-    blocks: list[Any] = [Table("Subjects", subjects)]
-    for label, d in m["measures"].items():
-        rows = [("measure", d["measure"])]
-        for name, value in d["settings"].items():
-            rows.append((name, _said(value) + ("" if name in d["given"] else " (default)")))
-        blocks.append(Facts((("", label), *rows)))
-    return Section("What was asked", tuple(blocks))
-
-
-def _said(value: Any) -> str:
-    """A setting as people read it; of a thing what it says of itself."""
-    if isinstance(value, list):
-        return ", ".join(map(_said, value))
-    return str(value["is"] if isinstance(value, dict) and "is" in value else value)
-
-
-def _plain_section(label: str, described: dict[str, Any], run: Run) -> list[Any]:
-    frame = run.summary(label)
-    return [Table(label, frame.drop(columns=[c for c in frame if frame[c].map(lambda v: isinstance(v, bytes)).any()]))]

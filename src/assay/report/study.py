@@ -130,26 +130,16 @@ def _forest(ranking: pd.DataFrame, chance: float) -> list[DotChart]:
 
 def _scatter(networks: pd.DataFrame, ranking: pd.DataFrame, hyperparameters: list[str]) -> Pictures:
     """The best measures against the gap, one picture each, coloured by the first hyper-parameter."""
-    from matplotlib import colormaps
-    from matplotlib.figure import Figure
+    from assay.report.figures import scatter  # here: drawing is slow to load
 
     pictures = []
     first = networks[hyperparameters[0]] if hyperparameters else pd.Series(dtype=object)
     levels = sorted(first.unique(), key=lambda level: (isinstance(level, str), level))
     scored = ranking[ranking["cmi"].notna()] if "cmi" in ranking else ranking
     for name in scored["measure"][:_PICTURED]:
-        figure = Figure(figsize=(3.6, 2.9), dpi=130, layout="constrained")
-        axes = figure.subplots()
-        for i, level in enumerate(levels):
-            mine = networks[first == level]
-            color = colormaps["viridis"](i / max(len(levels) - 1, 1))
-            axes.scatter(mine[name], mine["gap"], s=16, color=color, label=f"{first.name} {level}")
-        axes.set(xlabel=name, ylabel="gap")
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(fontsize=7, frameon=False)
-        data = io.BytesIO()
-        figure.savefig(data, format="png", metadata={"Software": None})
-        pictures.append((data.getvalue(), f"{name}: gap against measure, {len(networks)} networks"))
+        groups = [(f"{first.name} {level}", networks[first == level]) for level in levels]
+        drawn = scatter([(level, some[name], some["gap"]) for level, some in groups], name, "gap")
+        pictures.append((drawn, f"{name}: gap against measure, {len(networks)} networks"))
     return Pictures("Every point is a network", tuple(pictures), large=True)
 
 

@@ -7,7 +7,8 @@ import pytest
 from assay.broad.run.results import CHECKS, Results
 from assay.broad.systems.team import system_hash
 from assay.report.broad.evaluation import Evaluation
-from assay.report.broad.report import broad_document, conformance_table
+from assay.report.broad.report import broad_document
+from assay.report.broad.systems import conformance_table
 from assay.report.document import Table
 from assay.report.slides.broad import broad_deck
 from broad_report_kit import make_evaluation

@@ -3,18 +3,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from assay.broad.run.results import DONE
 from assay.core.errors import AssayError
+from assay.report.broad.charts import grand_means, per_class
 from assay.report.broad.evaluation import Evaluation
-from assay.report.broad.figures import forest, grand_means, layer_contributions, learning_curves, per_class, per_fold
-from assay.report.broad.report import broad_document, class_table, contrasts_table, deviations, write_broad_report
-from assay.report.document import DotChart, Findings, Items, LineChart, Strip, Table, Text
+from assay.report.broad.report import broad_document, write_broad_report
+from assay.report.broad.tables import class_table
+from assay.report.document import DotChart, Findings, LineChart, Text
 from assay.report.html import html
-from broad_report_kit import BEST, CLASSES, EXTRA, RATINGS, RUNS, STATUS, K, make_evaluation
+from broad_report_kit import BEST, CLASSES, RATINGS, RUNS, K, make_evaluation
 from page_kit import open_page
 
 
@@ -61,48 +60,6 @@ def test_video_and_all_ratings_together_are_shown_in_full_and_each_rating_apart(
     assert {"Video: MAP", "Text: mRMSE", "Each rating by itself", "Failures"} <= set(titles)
 
 
-def test_the_three_graphs_hold_the_numbers_of_the_analysis(e):
-    values, by_fold, grand = (e.tables[n] for n in ("values", "by_fold", "grand"))
-    for name in ("video", "text"):
-        t = task(e, name)
-        good = [run for run in t.runs if e.status(t, run)[0] in DONE]
-        one, two, three = per_class(e, t), per_fold(e, t), grand_means(e, t)
-        assert len(one.marks) == len(good) * len(t.labels) * K
-        for mark in one.marks[:: len(one.marks) // 7]:
-            fold = int(re.search(r"fold (\d+)", mark.detail)[1])
-            row = values[
-                (values.task == name) & (values.run == t.runs[mark.series]) & (values.label == t.labels[mark.group])
-                & (values.fold == fold)
-            ]  # fmt: skip
-            assert mark.value == row.value.item()
-        assert len(two.marks) == len(good) * K and two.groups == tuple(f"fold {i}" for i in range(1, K + 1))
-        for mark in two.marks[::9]:
-            row = by_fold[
-                (by_fold.task == name) & (by_fold.run == t.runs[mark.series]) & (by_fold.fold == mark.group + 1)
-            ]
-            np.testing.assert_allclose(
-                [mark.value, *mark.interval], [*row["mean"], *row["mean"] - row.se, *row["mean"] + row.se]
-            )
-        assert [t.runs[m.group] for m in three.marks] == good
-        for mark in three.marks:
-            row = grand[(grand.task == name) & (grand.run == t.runs[mark.group])]
-            np.testing.assert_allclose([mark.value, mark.interval[1] - mark.value], [*row["mean"], *row.se])
-
-
-def test_the_forest_plot_and_its_table_hold_all_contrasts_and_say_which_have_none(e):
-    t = task(e, "video")
-    rows = e.tables["contrasts"][e.tables["contrasts"].task == "video"].reset_index(drop=True)
-    chart, table = forest(e, t), contrasts_table(e, t)
-    assert len(chart.groups) == len(rows) == len(table.frame) and chart.reference == 0
-    for mark in chart.marks:
-        assert (mark.value, *mark.interval) == tuple(rows.loc[mark.group, ["difference", "low", "high"]])
-    without = rows.index[rows.difference.isna()].tolist()
-    assert [group for group, _ in chart.absent] == without and len(without) == 3, "6 v 3, 1 v 3 and 3 v 4 of one team"
-    assert set(table.frame.loc[without, "difference"]) == {"undecided"}
-    assert {"plan rule", "p (Holm)", "not inferior", "smallest detectable"} <= set(table.frame)
-    assert all("run 3s has no predictions" in why for why in table.frame.loc[without, "why"])
-
-
 def test_a_failed_run_is_never_a_number(e, page):
     t = task(e, "video")
     assert (e.tables["grand"]["mean"] == BEST).any(), "the analysis folder holds what the failed run left"
@@ -115,42 +72,6 @@ def test_a_failed_run_is_never_a_number(e, page):
     assert set(class_table(e, text).frame["2s"]) == {"missing"}, "one rating missing: no mean of all"
 
 
-def test_the_strip_shows_every_run_of_every_task_with_its_status(e):
-    strip = next(b for b in broad_document(e).sections[0].blocks if isinstance(b, Strip))
-    assert strip.columns == tuple(RUNS) and len(strip.rows) == 1 + len(RATINGS)
-    shown = {(row, run): said for row, cells in strip.rows for run, (said, _, _) in zip(RUNS, cells, strict=True)}
-    assert shown["Video", "3s"] == "failed" and shown["Video", "6n"] == "pre-trained"
-    assert shown["Text, Food", "3n"] == "not applicable" and shown["Text, Noise", "2s"] == "missing"
-    assert sum(said != "done" for said in shown.values()) == len(STATUS)
-    assert broad_document(e).status == f"3 of {4 * (len(RUNS) + len(EXTRA))} runs have no result"
-
-
-def test_a_run_of_a_learning_curve_that_failed_is_said_to_have(e):
-    state = e.tables["status"]
-    e.tables["status"] = state.assign(
-        status=state.status.mask((state.task == "video") & (state.run == "6s.share0"), "timeout")
-    )
-    made = broad_document(e)
-    assert made.status.startswith("4 of ")
-    reasons = next(b for b in made.sections[0].blocks if isinstance(b, Items)).items
-    assert "video, 6s.share0: timeout." in reasons
-
-
-def test_learning_curves_start_at_random_weights_and_layers_end_at_the_run_itself(e):
-    t = task(e, "video")
-    extra = e.tables["extra"].set_index(["task", "run"])["mean"]
-    whole = e.tables["grand"].set_index(["task", "run"])["mean"]
-    ((team, points),) = learning_curves(e, t).lines
-    assert team == e.teams["s"] and [p.x for p in points] == [0.0, 0.3, 1.0]
-    assert [p.y for p in points] == [extra["video", "6s.share0"], extra["video", "6s.share0.3"], whole["video", "6s"]]
-    ((_, points),) = layer_contributions(e, t).lines
-    assert [p.y for p in points] == [extra["video", "6s.layer1"], extra["video", "6s.layer2"], whole["video", "6s"]]
-    ((_, points),) = learning_curves(e, task(e, "text")).lines
-    expected = np.mean([extra[f"text:{r}", "6s.share0"] for r in RATINGS])
-    np.testing.assert_allclose(points[0].y, expected)
-    assert points[0].band is None, "folds of different ratings are different folds"
-
-
 def test_what_is_absent_from_the_analysis_is_absent_from_the_report(e):
     for name in ("labels", "extra", "rankings", "by_fold", "contrasts"):
         e.tables[name] = e.tables[name].iloc[:0]
@@ -161,30 +82,6 @@ def test_what_is_absent_from_the_analysis_is_absent_from_the_report(e):
     assert [b.caption.partition(".")[0] for b in blocks if isinstance(b, DotChart)] == ["Graph 1", "Graph 3"]
     assert isinstance(made.sections[0].blocks[0], Text), "no verdict is made up"
     assert "<html" in html(made)
-
-
-def test_settings_warnings_documents_and_deviations_are_listed(e):
-    sections = {s.title: s.blocks for s in broad_document(e).sections}
-    settings = next(b for b in sections["Chosen settings"] if isinstance(b, Table)).frame
-    one = settings[(settings.task == "video") & (settings.run == "1")].set_index("class")
-    assert one.loc["AnswerPhone", "fold 1"] == "C = 32, kernel = linear" and len(one) == len(CLASSES)
-    assert len(settings[(settings.task == "video") & (settings.run == "6s")]) == 1, "all classes alike: one row"
-    warned = next(b for b in sections["Warnings and deviations"] if isinstance(b, Table)).frame
-    assert warned[warned.task == "video"].folds.tolist() == ["1, 2"]
-    said = deviations(e)
-    assert f"{K} folds (the plan: 10)." in said and "4000 left-over reviews at most to tune on (the plan: all)." in said
-    assert any("pre-trained (declared: by the protocol, N)" in s for s in said)
-    checklist = sections["Systems and their documents"][1].frame
-    of_n = checklist[checklist.team == "Net-Scale"].set_index("item").status
-    assert of_n["pseudocode with prose"] == "missing" and of_n["architecture figure with prose"] == "handed in"
-
-
-def test_a_run_on_another_partition_is_called_out(e):
-    record = e.records["video", "6s"]
-    e.records["video", "6s"] = type(record)(**{**vars(record), "partition": "f" * 64})
-    assert any("video/6s was run on another partition, ffffffffffff" in s for s in deviations(e))
-    partitions = next(s for s in broad_document(e).sections if s.title == "Partitions").blocks[-1].frame
-    assert partitions["runs on it"].tolist()[0] == f"{len(RUNS) - 1} of {len(RUNS)}"
 
 
 def test_the_page_warns_of_the_plan_rule_of_recalled_numbers_and_of_a_weak_state_of_the_art(page):
@@ -216,9 +113,6 @@ def test_a_folder_that_is_no_evaluation_or_not_analysed_is_refused(tmp_path, fol
     (tmp_path / "manifest.json").write_bytes(Evaluation(folder).files.read("manifest.json"))
     with pytest.raises(AssayError, match="analyse"):
         write_broad_report(str(tmp_path))
-
-
-# -- in a real browser ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])

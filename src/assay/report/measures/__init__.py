@@ -1,1 +1,6 @@
 """How each measure is shown."""
+
+from assay.report.measures import invariance, perturbation, straightness
+from assay.report.measures.section import MeasureSection, section_of, shows
+
+__all__ = ["MeasureSection", "invariance", "perturbation", "section_of", "shows", "straightness"]

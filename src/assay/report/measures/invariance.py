@@ -6,7 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from assay.report.document import Items, LineChart, Pictures, Point, Table, Text, shows
+from assay.report.document import Items, LineChart, Pictures, Point, Table, Text
+from assay.report.measures.section import shows
 from assay.runs.run import Run
 
 NOTES = {

@@ -8,30 +8,16 @@ from typing import Any
 import pandas as pd
 
 from assay.report.broad import text
+from assay.report.broad.charts import forest, grand_means, layer_contributions, learning_curves, per_class, per_fold
 from assay.report.broad.evaluation import Evaluation, TaskShown
-from assay.report.broad.figures import forest, grand_means, layer_contributions, learning_curves, per_class, per_fold
-from assay.report.broad.report import (
-    DIAGNOSTIC_CLAIMS,
-    MAIN_CLAIMS,
-    checklist_table,
-    class_table,
-    component_table,
-    conformance_table,
-    contrasts_table,
-    deviations,
-    glossary_table,
-    hardware,
-    partition_table,
-    published_table,
-    ranking_table,
-    sizes,
-    status_blocks,
-    verdict_matrix,
-    verdicts,
-    warning_blocks,
-)
+from assay.report.broad.method import glossary_table, hardware, partition_table, published_table
+from assay.report.broad.runs import deviations, status_blocks, warning_blocks
+from assay.report.broad.systems import checklist_table, component_table, conformance_table
+from assay.report.broad.tables import class_table, contrasts_table, ranking_table, sizes
+from assay.report.broad.verdicts import DIAGNOSTIC_CLAIMS, MAIN_CLAIMS, verdict_matrix, verdicts
 from assay.report.document import Facts, Flow, Items, Table, Text
-from assay.report.slides.deck import Beside, Deck, Editable
+from assay.report.slides.deck import Deck
+from assay.report.slides.pages import Beside, Editable
 
 _NO_RESULT = "No run of this task has a result."
 

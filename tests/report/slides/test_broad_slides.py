@@ -11,21 +11,17 @@ from datetime import datetime
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from assay.core.errors import AssayError
+from assay.report.broad.charts import grand_means
 from assay.report.broad.evaluation import Evaluation
-from assay.report.broad.figures import grand_means, picture
-from assay.report.document import Items, Table, Text
-from assay.report.slides import deck as deck_module
 from assay.report.slides.broad import write_slides
-from assay.report.slides.deck import BOTTOM, ROOM, TOP, Deck, Grid, Paragraphs, clean, lines_of
 from broad_report_kit import BEST, RUNS, make_evaluation
 from conftest import need
+from slides_kit import cells, opened, require_inside, titles
 
+pytestmark = pytest.mark.slides
 C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 FOOTER_IN = 7.02  # nothing but the footer lies below
 
@@ -48,28 +44,6 @@ def path(folder):
 @pytest.fixture(scope="module")
 def show(path):
     return opened(path.read_bytes())
-
-
-def opened(data: bytes):
-    import pptx
-
-    return pptx.Presentation(io.BytesIO(data))
-
-
-def titles(show) -> list[str]:
-    return [slide.shapes.title.text_frame.text for slide in show.slides]
-
-
-def cells(show) -> list[str]:
-    return [c.text for s in show.slides for f in s.shapes if f.has_table for row in f.table.rows for c in row.cells]
-
-
-def require_inside(show) -> None:
-    for number, slide in enumerate(show.slides, 1):
-        for shape in slide.shapes:
-            assert shape.left >= 0 and shape.top >= 0, (number, shape.name)
-            assert shape.left + shape.width <= show.slide_width, (number, shape.name)
-            assert shape.top + shape.height <= show.slide_height, (number, shape.name)
 
 
 def test_the_slides_follow_the_order_of_the_plan(show):
@@ -151,74 +125,16 @@ def test_equal_input_gives_equal_bytes_and_no_time_of_writing_is_kept(folder, pa
     assert about.created == about.modified == datetime(2026, 1, 2, 3, 4, 5) and about.author == "assay"
 
 
-def test_the_same_chart_gives_the_same_picture(folder):
-    e = Evaluation(folder)
-    chart = grand_means(e, e.tasks[0])
-    assert picture(chart, 4, 3) == picture(chart, 4, 3)
-
-
 def test_one_team_and_no_text_make_a_deck_too(tmp_path):
     show = opened(Path(write_slides(make_evaluation(tmp_path / "one", teams=1, text=False))).read_bytes())
     require_inside(show)
     assert not any("Text" in title for title in titles(show))
 
 
-def test_a_long_table_is_split_over_slides_and_loses_no_row():
-    deck = Deck("t", "f", datetime(2026, 1, 1))
-    frame = pd.DataFrame({"name": [f"row {i}" for i in range(150)], "text": ["word " * (i % 40) for i in range(150)]})
-    deck.add("Long", [Text("Before it."), Table("long", frame)], "notes")
-    show = opened(deck.bytes())
-    assert len(show.slides) > 3 and titles(show)[0] == f"Long (1 of {len(show.slides)})"
-    require_inside(show)
-    assert [c for c in cells(show) if c.startswith("row ")] == frame["name"].tolist()
-
-
-LINES = st.text(st.characters(exclude_categories=()), max_size=400)
-
-
-@settings(max_examples=30)
-@given(st.lists(st.tuples(LINES, LINES), min_size=1, max_size=40), st.lists(LINES, max_size=12))
-def test_pages_keep_everything_in_order_and_within_the_slide(pairs, lines):
-    rows = tuple(((clean(a), ""), (clean(b), "good")) for a, b in pairs)
-    blocks = [Paragraphs(tuple(map(clean, lines)), bullets=True)] if lines else []
-    pages = deck_module._pages([*blocks, Grid("g", ("a", "b"), rows)])
-    shown = [row for _, page in pages for block in page if isinstance(block, Grid) for row in block.rows]
-    said = [line for _, page in pages for block in page if isinstance(block, Paragraphs) for line in block.lines]
-    assert shown == list(rows) and said == list(map(clean, lines))
-    for size, page in pages:
-        pieces = sum(len(b.rows if isinstance(b, Grid) else b.lines) for b in page)
-        needed = sum(deck_module._least(b, size) + deck_module.GAP for b in page) - deck_module.GAP
-        assert needed <= BOTTOM - TOP + 1e-9 or pieces == 1
-        for block in page:
-            if isinstance(block, Grid):
-                assert sum(deck_module._widths(block, size - 2)) <= ROOM + 1e-6
-
-
-def test_any_text_can_be_written_and_read_again():
-    deck = Deck("\x00 title", "footer \ud800", datetime(2026, 1, 1))
-    deck.add(
-        "bell \x07 & <b>",
-        [Items(("\x1b[31mred", "tab\tand\nline")), Table("t\x0b", pd.DataFrame({"\x01": ["\uffff"]}))],
-        "\x02",
-    )
-    show = opened(deck.bytes())
-    assert titles(show) == ["bell � & <b>"]
-    require_inside(show)
-
-
-def test_words_are_broken_where_they_do_not_fit():
-    assert lines_of("", 12, 3) == 1 and lines_of("a\nb", 12, 3) == 2
-    wide = deck_module._inches_of("x" * 100, 12)
-    assert lines_of("x" * 100, 12, wide / 4) in (4, 5)
-
-
 def test_without_python_pptx_the_error_says_how_to_get_it(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "pptx", None)
     with pytest.raises(AssayError, match=r"python-pptx|assay\[slides\]"):
         write_slides(folder)
-
-
-# -- as an office program shows them --------------------------------------------------------------------
 
 
 def test_an_office_program_renders_every_slide_and_no_text_runs_into_the_footer(path, show, tmp_path):

@@ -1,26 +1,16 @@
-"""The graphs of a broad evaluation (the plan, §5.6), as neutral charts, and any such chart drawn as a picture."""
+"""The graphs of a broad evaluation (the plan, §5.6) as neutral charts, before anything is drawn."""
 
 from __future__ import annotations
 
-import io
-import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
-import matplotlib as mpl
 import pandas as pd
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 
 from assay.report.broad.evaluation import Evaluation, TaskShown, rows
 from assay.report.document import DotChart, LineChart, Mark, Point, Series
 
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#a0548b", "#b07c00", "#3f8fc9", "#6b6b6b", "#8a5a2b")
-_INK, _QUIET, _LINE, _BAD = "#1c2430", "#5c6675", "#d9dee5", "#b3261e"
 _OF_CONDITION = {1: 6, 2: 5, 3: 4, 4: 3, 5: 2, 6: 0}  # the focal condition is the first colour
-_MARKERS = ("o", "D", "s", "^")
 
 
 def per_class(e: Evaluation, task: TaskShown) -> DotChart | None:
@@ -231,105 +221,3 @@ def _around(row: dict[str, Any]) -> tuple[float, float] | None:
 
 def _value(row: dict[str, Any]) -> str:
     return f"{row['mean']:.3f}" + ("" if pd.isna(row["se"]) else f" ± {row['se']:.3f}")
-
-
-# -- as pictures ----------------------------------------------------------------------------------------
-
-
-def picture(chart: DotChart | LineChart, width: float, height: float) -> bytes:
-    """A chart as PNG, in inches; the same chart gives the same bytes."""
-    style: Any = {"text.parse_math": False, "font.family": "DejaVu Sans", "font.size": 10}
-    with mpl.rc_context(style), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph")  # a letter the font lacks is drawn as a box
-        figure = Figure(figsize=(width, height), dpi=160, layout="constrained")
-        FigureCanvasAgg(figure)
-        axes: Any = figure.add_subplot()
-        for side in ("top", "right", "left"):
-            axes.spines[side].set_visible(False)
-        axes.spines["bottom"].set_color(_LINE)
-        axes.tick_params(colors=_INK, length=0)
-        (_dots if isinstance(chart, DotChart) else _lines)(axes, chart)
-        held = io.BytesIO()
-        figure.savefig(held, format="png", metadata={"Software": None})
-    return held.getvalue()
-
-
-def _dots(axes: Any, chart: Any) -> None:
-    count = len(chart.series) if chart.spread else 1
-
-    def at(mark: Mark) -> float:
-        return mark.group + ((mark.series + 0.5) / count * 0.8 - 0.4 if chart.spread else 0.0)
-
-    size = 16 if chart.spread else 55
-    for i, series in enumerate(chart.series):
-        marks = [m for m in chart.marks if m.series == i]
-        color, shape = COLORS[series.color % 8], _MARKERS[series.shape]
-        place, values = [at(m) for m in marks], [m.value for m in marks]
-        x, y = (values, place) if chart.rows else (place, values)
-        axes.scatter(x, y, s=size, color=color, marker=shape, label=series.name, zorder=3, linewidths=0)
-        barred = [(at(m), *m.interval) for m in marks if m.interval is not None]
-        if barred:
-            bars = axes.hlines if chart.rows else axes.vlines
-            bars(*zip(*barred, strict=True), color=color, linewidth=1.4 if chart.spread else 2.2, zorder=2)
-    n = len(chart.groups)
-    names = [_cut(name, 34 if chart.rows else 22) for name in chart.groups]
-    if chart.rows:
-        axes.set_yticks(range(n), names)
-        axes.set_ylim(n - 0.5, -0.5)
-        axes.set_xlabel(chart.value_label, color=_QUIET)
-    else:
-        # About 110 characters of this size fit under a chart of slide width.
-        tilt = sum(len(name) + 2 for name in names) > 95 * axes.figure.get_figwidth() / 12
-        axes.set_xticks(range(n), names, rotation=30 if tilt else 0, ha="right" if tilt else "center")
-        axes.set_xlim(-0.5, n - 0.5)
-        axes.set_ylabel(chart.value_label, color=_QUIET)
-    axes.grid(axis="x" if chart.rows else "y", color=_LINE, linewidth=0.8, zorder=0)
-    if chart.spread:
-        for i in range(1, n):
-            axes.axvline(i - 0.5, color=_LINE, linewidth=0.8, linestyle=(0, (2, 4)))
-    if chart.reference is not None:
-        (axes.axvline if chart.rows else axes.axhline)(
-            chart.reference, color=_QUIET, linewidth=1.2, linestyle="--", zorder=1
-        )
-    for group, why in chart.absent:
-        if chart.rows:
-            axes.text(0.01, group, why, color=_BAD, va="center", transform=axes.get_yaxis_transform())
-        else:
-            axes.text(
-                group,
-                0.03,
-                why,
-                color=_BAD,
-                rotation=90,
-                ha="center",
-                va="bottom",
-                transform=axes.get_xaxis_transform(),
-            )
-    if chart.spread:
-        columns = max(1, min(len(chart.series), math.ceil(len(chart.series) / 2)))
-        axes.figure.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize=9, markerscale=2)
-
-
-def _lines(axes: Any, chart: Any) -> None:
-    for i, (name, points) in enumerate(chart.lines):
-        x, y = [p.x for p in points], [p.y for p in points]
-        axes.plot(x, y, color=COLORS[i % 8], marker=_MARKERS[i % 4], linewidth=2, label=name)
-        banded = [p for p in points if p.band is not None]
-        axes.fill_between(
-            [p.x for p in banded], [p.band[0] for p in banded], [p.band[1] for p in banded], color=COLORS[i % 8],
-            alpha=0.16, linewidth=0,
-        )  # fmt: skip
-    axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    axes.set_xlabel(chart.x_label, color=_QUIET)
-    axes.set_ylabel(chart.y_label, color=_QUIET)
-    axes.grid(axis="y", color=_LINE, linewidth=0.8)
-    axes.figure.legend(loc="outside lower center", ncols=max(1, len(chart.lines)), frameon=False)
-
-
-def _cut(text: str, most: int) -> str:
-    """A label that fits.
-
-    >>> _cut("AnswerPhone", 22), _cut("a very long name of a class", 12)
-    ('AnswerPhone', 'a very long…')
-    """
-    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"

@@ -1,0 +1,37 @@
+"""Values as the cells of a table show them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+
+def said(value: Any) -> str:
+    """A cell in words: yes, no, or as it is.
+
+    >>> said(True), said(np.bool_(False)), said(float("nan")), said("with 6n")
+    ('yes', 'no', '–', 'with 6n')
+    """
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    return "–" if value is None or pd.isna(value) else str(value)
+
+
+def p_value(p: float) -> str:
+    """A p value, never as 0.
+
+    >>> p_value(0.0312), p_value(1e-9)
+    ('0.031', '< 0.001')
+    """
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def settings_text(given: dict[str, Any]) -> str:
+    """Settings by name.
+
+    >>> settings_text({"C": 32.0, "kernel": "linear"}), settings_text({})
+    ('C = 32, kernel = linear', '–')
+    """
+    return ", ".join(f"{k} = {f'{v:g}' if isinstance(v, float) else v}" for k, v in given.items()) or "–"

@@ -1,0 +1,107 @@
+"""What a reader needs to judge and repeat an evaluation: partitions, method, context, commands and machine."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from assay.broad.conditions import CONTRASTS
+from assay.report.broad import text
+from assay.report.broad.evaluation import Evaluation
+from assay.report.document import (
+    Block,
+    Code,
+    Facts,
+    Flow,
+    Items,
+    Table,
+    Text,
+)
+
+
+def partition_table(e: Evaluation) -> Table:
+    """Sizes and hashes, and whether all runs carry the same hash."""
+    made = []
+    for task in e.manifest["tasks"]:
+        mine = [r for (name, _), r in e.records.items() if name == task["name"] and r.partition]
+        same = sum(r.partition == task["partition"] for r in mine)
+        made.append(
+            {
+                "task": task["name"],
+                "training": task["training"],
+                "validation": task["validation"],
+                "test": task["test"],
+                "runs on it": f"{same} of {len(mine)}",
+                "partition": task["partition"],
+            }
+        )
+    return Table("Partitions", pd.DataFrame(made), {"partition": "SHA-256 of folds, validation and test set"})
+
+
+def partition_blocks(e: Evaluation) -> list[Block]:
+    """Commitment and hashes."""
+    return [
+        Text(
+            "Partitions are drawn from a secret seed. Its commitment can be published before the evaluation; when the "
+            "seed is revealed, anyone can verify it and draw the same partitions."
+        ),
+        Facts((("commitment (SHA-256 of the seed)", str(e.manifest["commitment"])), ("manifest", e.digest))),
+        partition_table(e),
+    ]
+
+
+def glossary_table() -> Table:
+    """The six conditions."""
+    return Table("The six conditions", pd.DataFrame(text.GLOSSARY, columns=["condition", "made of", "what it shows"]))
+
+
+def method_blocks() -> list[Block]:
+    """Conditions, metrics, protocol and statistics."""
+    flow = Flow("How a prediction is made (blue: the evaluators', orange: the team's)", text.FLOW_OF_CONDITIONS)
+    asked = Facts((("", "Contrasts"), *((c.name, c.question) for c in CONTRASTS)))
+    said = (Text(text.PROTOCOL), Items(text.METRICS), Items(text.STATISTICS))
+    return [Items(text.CLAIMS), flow, glossary_table(), asked, *said]
+
+
+def published_table() -> Table:
+    """Numbers recalled from papers."""
+    columns = ["system", "data", "recalled, not checked", "source"]
+    return Table("Published results (recalled, not checked)", pd.DataFrame(text.PUBLISHED, columns=columns))
+
+
+def context_blocks() -> list[Block]:
+    """What others reported, with due warnings."""
+    return [Text(text.PUBLISHED_WARNING), published_table(), Text(text.LDA_WARNING)]
+
+
+def reproduction_blocks(e: Evaluation) -> list[Block]:
+    """Commands, versions and machine."""
+    machine = e.manifest.get("environment", {})
+    command = " ".join(str(word) for word in machine.get("command", []))
+    lines = [
+        "# the recorded plan, with the same seed and data",
+        "assay broad run plan.yaml",
+        "# the tables again from the recorded predictions, without training",
+        f"assay broad analyze {e.name}",
+        "# run by run against the folder of another site",
+        f"assay broad compare {e.name} OTHER",
+    ]
+    facts = [("command", command), ("python", str(machine.get("python", "")))]
+    facts.append(("packages", ", ".join(f"{k} {v}" for k, v in machine.get("packages", {}).items())))
+    if machine.get("git"):
+        dirty = " with changes" if machine["git"].get("dirty") else ""
+        facts.append(("code", f"{machine['git']['commit'][:12]}{dirty}"))
+    facts += [(name, str(value)) for name, value in hardware(e)]
+    return [Code("\n".join(lines)), Facts(tuple((k, v) for k, v in facts if v))]
+
+
+def hardware(e: Evaluation) -> list[tuple[str, str]]:
+    """The machine."""
+    h = e.manifest.get("environment", {}).get("hardware", {})
+    memory = f"{h['memory_bytes'] / 2**30:.0f} GiB" if h.get("memory_bytes") else ""
+    found = [
+        ("platform", str(h.get("platform", ""))),
+        ("processor", f"{h.get('processor', '')}, {h.get('cores', '?')} cores" if h else ""),
+        ("memory", memory),
+        ("accelerators", ", ".join(h.get("gpus", [])) or "none"),
+    ]
+    return [row for row in found if row[1]]

@@ -1,0 +1,128 @@
+"""The results of one task in numbers: contrasts, ranking, and the mean of every class and run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from assay.report.broad.cells import p_value, said
+from assay.report.broad.charts import difference
+from assay.report.broad.evaluation import Evaluation, TaskShown, rows
+from assay.report.document import (
+    Table,
+)
+
+NOTES = {
+    "difference": "mean over folds of the difference; positive: the first condition is better",
+    "95 % interval": "two components: variance over folds and over resampled test sets",
+    "p": "two-sided, of the two-component interval",
+    "p (Holm)": "adjusted for the planned contrasts of the task",
+    "plan rule": "whether the intervals mean ± standard error over folds overlap; raises many false alarms",
+    "p (Benjamini–Hochberg)": "adjusted so that at most 5 % of what is called significant is false",
+    "not inferior": "whether the lower end of the interval is above −δ",
+    "δ": "margin declared before the run",
+    "smallest detectable": "true difference that a single test at 5 % finds with a probability of 80 %",
+}
+
+
+def sizes(e: Evaluation, task: TaskShown) -> str:
+    """How much everything rests on."""
+    known = next((t for t in e.manifest["tasks"] if t["name"] == task.name), None)
+    kinds = ("class", "classes") if task.modality == "video" else ("rating", "ratings")
+    what = f"{task.metric}, {task.better}; {len(task.labels)} {kinds[len(task.labels) > 1]}"
+    if known is None:
+        return f"{what}, each with a partition of its own; {e.protocol['k']} folds."
+    left = f", {known['validation']:,} more to tune on" if known["validation"] else ""
+    return (
+        f"{what}; {known['training']:,} training instances in {e.protocol['k']} folds{left}; {known['test']:,} test "
+        f"instances ({known['data']})."
+    )
+
+
+def contrasts_table(e: Evaluation, task: TaskShown) -> Table | None:
+    """All contrasts in numbers."""
+    table = e.table("contrasts", task.name, "contrast", "team", "difference", "low", "high")
+    if table.empty:
+        return None
+    made = []
+    for row in rows(table):
+        none = pd.isna(row["difference"])
+        shown: dict[str, Any] = {"contrast": row["contrast"], "team": e.team(row["team"]) or "–"}
+        shown["difference"] = "undecided" if none else f"{row['difference']:+.3f}"
+        shown["95 % interval"] = difference(row).partition(" (")[2].rstrip(")") or "–"
+        for column, name in (("p", "p"), ("p_holm", "p (Holm)")):
+            if column in row:
+                shown[name] = "–" if pd.isna(row[column]) else p_value(row[column])
+        for column, name in (("plan_rule", "plan rule"), ("noninferior", "not inferior")):
+            if column in row:
+                shown[name] = "–" if none else said(row[column])
+        for column, name in (("margin", "δ"), ("mdd", "smallest detectable")):
+            if column in row:
+                shown[name] = "–" if pd.isna(row[column]) else f"{row[column]:.3f}"
+        if table.get("reason", pd.Series(dtype=str)).any():
+            shown["why"] = row["reason"] or "–"
+        made.append(shown)
+    return Table(f"{task.title}: contrasts", pd.DataFrame(made), NOTES, e.csv("contrasts"))
+
+
+def class_contrasts_table(e: Evaluation, task: TaskShown) -> Table | None:
+    """Planned contrasts class by class, to explore."""
+    table = e.table("labels", task.name, "contrast", "team", "label", "difference", "low", "high", "p", "p_bh")
+    made = [
+        {
+            "contrast": row["contrast"],
+            "team": e.team(row["team"]),
+            "class" if task.modality == "video" else "rating": row["label"],
+            "difference": f"{row['difference']:+.3f}",
+            "95 % interval": f"{row['low']:+.3f} to {row['high']:+.3f}",
+            "p": p_value(row["p"]),
+            "p (Benjamini–Hochberg)": p_value(row["p_bh"]),
+        }
+        for row in rows(table)
+        if str(row["contrast"]).startswith("6")
+    ]
+    if not made:
+        return None
+    return Table(f"{task.title}: contrasts one by one (exploratory)", pd.DataFrame(made), NOTES, e.csv("labels"))
+
+
+def ranking_table(e: Evaluation, task: TaskShown) -> Table | None:
+    """The teams by condition 6; one ranking for each metric and task."""
+    table = e.table("rankings", task.name, "rank", "team", "value")
+    if table.empty:
+        return None
+    made = []
+    for row in rows(table):
+        none = pd.isna(row["value"])
+        shown: dict[str, Any] = {"rank": "–" if none or pd.isna(row["rank"]) else int(row["rank"])}
+        shown["team"] = e.team(row["team"])
+        if "run" in row:
+            shown["run"] = row["run"]
+        metric = row.get("metric") or task.metric
+        shown[f"mean {metric}"] = "no result" if none else f"{row['value']:.3f}"
+        for column, name in (("tied", "tied"), ("plan_rule", "plan rule")):
+            if column in row:
+                shown[name] = said(row[column]) or "–"
+        if "stability" in row:
+            shown["order kept in"] = "–" if pd.isna(row["stability"]) else f"{row['stability']:.0%} of resamples"
+        made.append(shown)
+    return Table(f"{task.title}: ranking by condition 6 ({task.better})", pd.DataFrame(made), {}, e.csv("rankings"))
+
+
+def class_table(e: Evaluation, task: TaskShown) -> Table | None:
+    """Mean over folds of each class and run; a run without a result has its status instead."""
+    table = e.table("values", task.name, "run", "label", "value")
+    if table.empty:
+        return None
+    means = table.assign(run=table["run"].astype(str)).groupby(["label", "run"], sort=False)["value"].mean()
+    made = []
+    for label in task.labels:
+        row: dict[str, Any] = {"class" if task.modality == "video" else "rating": label}
+        for run in task.runs:
+            value = means.get((label, run), np.nan)
+            row[run] = e.status(task, run)[0] if not e.counts(task, run) else "–" if pd.isna(value) else f"{value:.3f}"
+        made.append(row)
+    caption = f"{task.title}: mean {task.one} over {e.protocol['k']} folds"
+    return Table(caption, pd.DataFrame(made), {run: e.describe(run) for run in task.runs}, e.csv("values"))

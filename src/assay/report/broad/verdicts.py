@@ -1,0 +1,53 @@
+"""The verdicts on the claims: a sentence each, and all of them in one table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assay.report.broad.evaluation import Evaluation, TaskShown, rows
+from assay.report.document import (
+    Block,
+    Findings,
+    Strip,
+    Text,
+)
+
+MAIN_CLAIMS = ("central", "comparable in quality", "non-inferior")
+DIAGNOSTIC_CLAIMS = ("deep learning helps", "depth helps")
+_TONE = {"supported": "good", "not supported": "bad"}
+
+
+def verdicts(e: Evaluation, tasks: list[TaskShown], claims: tuple[str, ...]) -> Block:
+    """A sentence for each of these claims, each task and each team, with its numbers."""
+    items = []
+    for claim in claims:
+        for task in tasks:
+            for row in rows(e.table("claims", task.name, "team", "claim", "verdict", "sentence")):
+                if row["claim"] == claim:
+                    asked = f"{task.title} · {e.team(row['team'])} · {claim_name(row)}: {row['verdict']}"
+                    items.append((_TONE.get(row["verdict"], "open"), asked, row["sentence"]))
+    return Findings(tuple(items)) if items else Text("No claim could be judged: the analysis holds none.")
+
+
+def verdict_matrix(e: Evaluation, tasks: tuple[TaskShown, ...]) -> Block:
+    """All verdicts: teams and tasks by claims."""
+    table = e.table("claims", None, "team", "claim", "verdict", "sentence")
+    names = list(dict.fromkeys(claim_name(row) for row in rows(table)))
+    made = []
+    for task in tasks:
+        mine = rows(table[table["task"] == task.name])
+        for team in dict.fromkeys(row["team"] for row in mine):
+            found = {claim_name(row): row for row in mine if row["team"] == team}
+            cells = [
+                (found[n]["verdict"], _TONE.get(found[n]["verdict"], "open"), found[n]["sentence"])
+                if n in found
+                else ("–", "", "")
+                for n in names
+            ]
+            made.append((f"{task.title} · {e.team(team)}", tuple(cells)))
+    return Strip("Verdicts on all claims", tuple(names), tuple(made))
+
+
+def claim_name(row: dict[str, Any]) -> str:
+    """Such as ``central (6 v 3)``."""
+    return f"{row['claim']} ({row['contrast']})" if row.get("contrast") else str(row["claim"])

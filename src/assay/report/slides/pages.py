@@ -1,0 +1,140 @@
+"""The blocks of a document as they are drawn on slides, and which of them share a slide."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from assay.report.document import Code, DotChart, Facts, Findings, Flow, Items, LineChart, Strip, Table, Text
+from assay.report.slides.pen import BOTTOM, GAP, ROOM, TOP
+from assay.report.slides.tables import Grid, column_widths, row_heights
+from assay.report.slides.text import LEADING, MONO, PLAIN, cell_text, clean, cut, lines_of
+
+SIZES = (18, 16, 14, 13)  # of text; tables are two points smaller
+
+
+@dataclass(frozen=True)
+class Editable:
+    """A chart of one mark a group, as a picture and, beside it, as a chart that can be edited."""
+
+    chart: DotChart
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Two charts side by side."""
+
+    charts: tuple[DotChart | LineChart, ...]
+
+
+@dataclass(frozen=True)
+class Paragraphs:
+    """Text, one paragraph a line, with or without bullets."""
+
+    lines: tuple[str, ...]
+    bullets: bool = False
+    mono: bool = False
+
+
+Drawn = Paragraphs | Grid | DotChart | LineChart | Editable | Beside | Flow
+
+
+def drawn(block: Any) -> Drawn:
+    """A block of a document as it is drawn on a slide."""
+    if isinstance(block, Text):
+        return Paragraphs((cut(clean(block.text), 700),))
+    if isinstance(block, Items):
+        return Paragraphs(tuple(cut(clean(item), 700) for item in block.items), bullets=True)
+    if isinstance(block, Code):
+        return Paragraphs(tuple(clean(line) for line in block.text.splitlines()), mono=True)
+    if isinstance(block, Facts):
+        return Grid("Facts", (), tuple(tuple((cell_text(v), "") for v in row) for row in block.rows))
+    if isinstance(block, Findings):
+        found = ((asked, answer, tone) for tone, asked, answer in block.items)
+        answers = tuple(((cell_text(asked), tone), (cell_text(answer, 600), "")) for asked, answer, tone in found)
+        return Grid("Findings", ("question", "answer"), answers)
+    if isinstance(block, Strip):
+        shown = tuple(
+            ((cell_text(name), ""), *((cell_text(said), tone) for said, tone, _ in cells)) for name, cells in block.rows
+        )
+        return Grid(block.caption, ("", *(cell_text(c) for c in block.columns)), shown)
+    if isinstance(block, Table):
+        head = tuple(cell_text(column) for column in block.frame.columns)
+        shown = tuple(tuple((cell_text(v), "") for v in row) for row in block.frame.itertuples(index=False))
+        return Grid(block.caption, head, shown)
+    if isinstance(block, (DotChart, LineChart, Editable, Beside, Flow)):
+        return block
+    raise TypeError(f"no way to draw a {type(block).__name__} on a slide")
+
+
+def pages(blocks: list[Drawn]) -> list[tuple[float, list[Drawn]]]:
+    """Blocks by slide, with the size of their text: the largest at which all fit on one, else as many as needed."""
+    room = BOTTOM - TOP
+    for size in SIZES:
+        if sum(least_height(b, size) + GAP for b in blocks) - GAP <= room:
+            return [(size, blocks)]
+    least = _filled(blocks, SIZES[-1], room)
+    for share in (0.5, 0.6, 0.7, 0.8, 0.9):  # as many slides as it takes, filled alike
+        if len(pages := _filled(blocks, SIZES[-1], room * share)) == len(least):
+            return [(SIZES[-1], page) for page in pages]
+    return [(SIZES[-1], page) for page in least]
+
+
+def _filled(blocks: list[Drawn], size: float, room: float) -> list[list[Drawn]]:
+    """Blocks by slide, each filled up to this height before the next."""
+    pages: list[list[Drawn]] = [[]]
+    left = room
+    waiting = list(blocks)
+    while waiting:
+        block = waiting.pop(0)
+        if least_height(block, size) <= left:
+            pages[-1].append(block)
+            left -= least_height(block, size) + GAP
+            continue
+        now, later = _split(block, size, left, least=0 if pages[-1] else 1)
+        if now is not None:
+            pages[-1].append(now)
+        pages.append([])
+        left = room
+        if later is not None:
+            waiting.insert(0, later)
+    return [page for page in pages if page]
+
+
+def least_height(block: Drawn, size: float) -> float:
+    """The least height a block needs, in inches."""
+    if isinstance(block, Paragraphs):
+        return sum(_paragraph(line, size, block) for line in block.lines) + 0.1
+    if isinstance(block, Grid):
+        return sum(row_heights(block, size - 2, column_widths(block, size - 2)))
+    return 4.0
+
+
+def _split(block: Drawn, size: float, room: float, least: int) -> tuple[Drawn | None, Drawn | None]:
+    """The part of a block that fits, of at least so many rows, and the rest."""
+    if isinstance(block, Paragraphs):
+        fits, used = 0, 0.1
+        while fits < len(block.lines) and used + _paragraph(block.lines[fits], size, block) <= room:
+            used += _paragraph(block.lines[fits], size, block)
+            fits += 1
+        fits, count = max(fits, least), len(block.lines)
+        made: list[Drawn] = [
+            Paragraphs(part, block.bullets, block.mono) for part in (block.lines[:fits], block.lines[fits:])
+        ]
+    elif isinstance(block, Grid):
+        heights = row_heights(block, size - 2, column_widths(block, size - 2))
+        first = len(heights) - len(block.rows)
+        fits, used = 0, sum(heights[:first])
+        while fits < len(block.rows) and used + heights[first + fits] <= room:
+            used += heights[first + fits]
+            fits += 1
+        fits, count = max(fits, least), len(block.rows)
+        made = [Grid(block.caption, block.head, part) for part in (block.rows[:fits], block.rows[fits:])]
+    else:
+        return (block, None) if least else (None, block)
+    return (made[0] if fits else None, made[1] if fits < count else None)
+
+
+def _paragraph(line: str, size: float, block: Paragraphs) -> float:
+    lines = lines_of(line, size, ROOM - 0.35, MONO if block.mono else PLAIN)
+    return (lines * LEADING + (0.35 if block.bullets else 0)) * size / 72

@@ -1,0 +1,81 @@
+"""Text that fits: how many lines it takes on a slide, and what of it a slide can hold."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import matplotlib
+from PIL import ImageFont
+
+PLAIN, BOLD, MONO = "DejaVuSans", "DejaVuSans-Bold", "DejaVuSansMono"  # the fonts in which text is measured
+LEADING = 1.2  # from line to line, in sizes of the text; written into the slides, as fonts differ in their own
+_LONGEST = 260  # characters of a cell; the page has the rest
+
+
+@cache
+def _font(face: str) -> Any:
+    return ImageFont.truetype(
+        f"{matplotlib.get_data_path()}/fonts/ttf/{face}.ttf", 100, layout_engine=ImageFont.Layout.BASIC
+    )
+
+
+@cache
+def inches_of(text: str, size: float, face: str = PLAIN) -> float:
+    """Width of a line in DejaVu, the widest font that a machine without Arial puts in its place."""
+    return float(_font(face).getlength(text)) / 100 * size / 72
+
+
+def lines_of(text: str, size: float, width: float, face: str = PLAIN) -> int:
+    """Lines a text takes at this size (points) and width (inches); words too long for a line are broken.
+
+    >>> lines_of("one", 12, 2.0), lines_of("one two three four five six", 12, 1.0) > 1
+    (1, True)
+    """
+    width = max(width, 0.1)
+    total = 0
+    for line in text.split("\n"):
+        lines, used = 1, 0.0
+        for word in line.split(" "):
+            wide = inches_of(f"{word} ", size, face)
+            if used and used + wide > width:
+                lines, used = lines + 1, 0.0
+            extra = int(wide / width)
+            lines, used = lines + extra, used + wide - extra * width
+        total += lines
+    return total
+
+
+def deepest(texts: list[str], size: float, width: float) -> int:
+    """Lines that the deepest of some texts takes at this size and width."""
+    return max(lines_of(text, size, width) for text in texts)
+
+
+def clean(text: str) -> str:
+    """Text that XML can hold: control characters and halves of characters are replaced.
+
+    >>> clean("red: \\x1b[31m")
+    'red: �[31m'
+    """
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]", "�", text)
+
+
+def cell_text(value: Any, most: int = _LONGEST) -> str:
+    """A value as a cell shows it, on one line and cut to this length.
+
+    >>> cell_text(0.12345), cell_text(float("nan")), cell_text("two\\nlines")
+    ('0.123', '–', 'two lines')
+    """
+    if isinstance(value, float):
+        return "–" if value != value else f"{value:.3f}"
+    return cut(clean(str(value)).replace("\n", " "), most)
+
+
+def cut(text: str, most: int) -> str:
+    """A text of at most so many characters, the last an ellipsis where some are missing.
+
+    >>> cut("AnswerPhone", 22), cut("a very long name of a class", 12)
+    ('AnswerPhone', 'a very long…')
+    """
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"

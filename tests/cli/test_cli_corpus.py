@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from conftest import write_digits
+from page_kit import open_page
 
 PLAN = """
 network: conv
@@ -66,14 +67,12 @@ def test_train_and_study(studied, plan):
     assert again.returncode == 0 and again.stdout.strip().endswith("report.html")
 
 
-def test_the_page_in_a_browser(studied, chromium, tmp_path):
-    shot = tmp_path / "page.png"
-    command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1200,2000"]
-    page = f"file://{studied['report']}"
-    dom = subprocess.run([*command, "--dump-dom", page], capture_output=True, text=True, timeout=120).stdout
+@pytest.mark.browser
+def test_the_page_in_a_browser(studied, browser):
+    page = open_page(browser, studied["report"], width=1200)
+    dom = page.content()
     assert "Which measure tells the gap best?" in dom and "<svg" in dom and "network_007" in dom
-    subprocess.run([*command, f"--screenshot={shot}", page], capture_output=True, timeout=120, check=True)
-    assert shot.stat().st_size > 50_000
+    assert len(page.screenshot(full_page=True)) > 50_000 and not page.problems
 
 
 def test_report_again_and_of_what_is_no_run(studied, tmp_path):

@@ -44,6 +44,19 @@ class Slow(Measure):
 
 
 @dataclass(frozen=True)
+class Waits(Measure):
+    """Leaves a mark and waits to be ended."""
+
+    mark: str = "mark"
+    name: ClassVar[str] = "waits"
+
+    def __call__(self, subject: Subject) -> pd.DataFrame:
+        Path(self.mark).touch()
+        time.sleep(3600)
+        raise AssertionError("nobody ended it")
+
+
+@dataclass(frozen=True)
 class Broken(Measure):
     """Always fails."""
 

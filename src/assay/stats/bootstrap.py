@@ -1,15 +1,17 @@
 """The bootstrap: one way of drawing again, and the shapes in which those who use it want the draws.
 
-A resample of n units is n picks of them with replacement, made by one call of the generator. Everything else is made of
-picks, so that the same seed gives the same resamples in every shape:
+A resample of n units is n picks of them with replacement, made by one call of the generator. The same seed gives the
+same resamples in every shape:
 
-- `picks` gives the units of each resample, for statistics that take a list; with strata, every pick is replaced by one
+- `picks` gives the units of each resample, for statistics that take a list; with strata, every unit is replaced by one
   of its own stratum;
 - `counts` gives how often each instance is in each resample, for statistics that take weights and so need no copy of
   the data; with groups, whole groups are drawn;
 - `crossed_picks` draws several factors of a design, such as inputs and noise, each for itself.
 
-Efron 1979; Davison & Hinkley 1997, §2.4 and §3.2 (strata), §3.8 (groups).
+Only `multinomial_counts` takes other random numbers, for statistics whose published values were computed so.
+
+Efron 1979; Davison & Hinkley 1997, chapter 3 (strata and groups).
 """
 
 from __future__ import annotations
@@ -134,7 +136,7 @@ def percentile_interval(drawn: Array | Sequence[Any], confidence: float = 0.95) 
         >>> float(low), float(high)
         (5.0, 95.0)
 
-    Efron & Tibshirani 1993, §13.3.
+    Efron & Tibshirani 1993, chapter 13.
     """
     if not 0 < confidence < 1:
         raise AssayError(f"confidence={confidence} is not between 0 and 1: use 0.95")

@@ -26,6 +26,7 @@ from assay.broad.systems.saved_learner import save_learner
 from assay.broad.systems.team import Module, Parts
 from assay.networks import LearnedStack, StackedAutoencoder
 from assay.stimuli.clips import ArrayClip, FrameFolder
+from team_script import ALONE
 
 RNG = np.random.default_rng(0)
 WORDS = ["fine", "food", "poor", "slow", "noise", "calm", "quick", "kind", "cold", "warm"]
@@ -372,8 +373,6 @@ def test_k1_a_trained_learner_is_checked_as_it_is(tmp_path):
 
 
 def test_a_command_is_checked_and_what_cannot_be_seen_is_not_claimed(tmp_path):
-    from test_subprocess_learner import ALONE
-
     usual = {"J4": "non-conforming", "J5": "not checked", "D9": "not checked"}
     (tmp_path / "team.py").write_text(ALONE)
     learner = Module("subprocess", {"command": [sys.executable, str(tmp_path / "team.py")]})

@@ -19,32 +19,13 @@ from assay.broad.systems.state import state_hash
 from assay.broad.systems.subprocess_learner import SubprocessLearner
 from assay.broad.systems.team import Module
 from processes import alive, wait_until
+from team_script import ALONE
 
 X = np.random.default_rng(0).random((9, 5))
 SERVED = """
 from assay.broad.systems.adapter import serve
 from assay.broad.systems.learners.guinea_pig import RandomProjections
 serve(RandomProjections)
-"""
-# The protocol by hand, without assay: a team's script needs NumPy only.
-ALONE = """
-import json, os, pathlib, sys, time
-import numpy as np
-verb, words = sys.argv[1], sys.argv[2:]
-given = dict(zip(words[::2], words[1::2]))
-if verb == "layers":
-    names = ["a", "b", "c"][: 1 if given["--depth"] == "shallow" else 3]
-    print("a word to the world")
-    print(json.dumps([{"name": n, "algorithm": "mean"} for n in names]))
-elif verb == "fit":
-    X = np.load(given["--data"])["matrix"]
-    (pathlib.Path(given["--model"]) / "sub").mkdir()
-    np.save(given["--model"] + "/sub/mean.npy", X.mean(0))
-else:
-    model = pathlib.Path(given["--model"])
-    Y = (np.load(given["--data"])["matrix"] - np.load(model / "sub" / "mean.npy")) * (1 + int(given["--layer"]))
-    #HERE
-    np.savez(given["--out"], matrix=Y)
 """
 
 

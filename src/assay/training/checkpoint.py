@@ -1,15 +1,68 @@
-"""Checkpoints of training: one file of tensors, replaced as a whole."""
+"""Checkpoints of training: where it stands, in one file of tensors that is replaced as a whole."""
 
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from assay.core.errors import AssayError
+from assay.core.fingerprint import fingerprint
 from assay.core.folder import Folder
+from assay.training.recipe import Recipe
+
+
+class Checkpoint:
+    """The checkpoint of one training: weights, the optimiser's state, and whatever else says where it stands.
+
+    No random state is kept: every epoch begins from its own seed.
+
+    Args:
+        path: Where the file is.
+        network: The network as it is before training.
+        recipe: How it is trained.
+        data: Fingerprint of what it is trained on.
+        every_s: Least number of seconds between two files.
+    """
+
+    def __init__(self, path: Path, network: nn.Module, recipe: Recipe, data: str, every_s: float) -> None:
+        self.path, self.network, self.every_s = path, network, every_s
+        settings = {field.name: getattr(recipe, field.name) for field in fields(recipe)}
+        self.training = fingerprint(settings, repr(network), network.state_dict(), data)
+        self.written = time.monotonic()
+
+    def read(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+        """Put network and optimiser where they were; empty if training has not begun."""
+        if not self.path.exists():
+            return {}
+        tensors, progress = read_checkpoint(self.path)
+        if progress.get("training") != self.training:
+            raise AssayError(
+                f"checkpoint={self.path} is of another training (other data, recipe, network or initial weights): "
+                "delete it, or give another path"
+            )
+        self.network.load_state_dict(_under("weights.", tensors))
+        for name, parameter in self.network.named_parameters():
+            kept = _under(f"optimizer.{name}.", tensors)
+            if kept:
+                optimizer.state[parameter] = {key: _like(value, parameter) for key, value in kept.items()}
+        return progress
+
+    def write(self, optimizer: torch.optim.Optimizer, progress: dict[str, Any], due: bool = False) -> None:
+        """Keep it, if it is due or the last time is long enough ago."""
+        if not due and time.monotonic() - self.written < self.every_s:
+            return
+        tensors: dict[str, Tensor] = {f"weights.{name}": value for name, value in self.network.state_dict().items()}
+        for name, parameter in self.network.named_parameters():
+            for key, value in optimizer.state.get(parameter, {}).items():
+                tensors[f"optimizer.{name}.{key}"] = value
+        write_checkpoint(self.path, tensors, {"training": self.training, **progress})
+        self.written = time.monotonic()
 
 
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:
@@ -33,3 +86,14 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             return {name: file.get_tensor(name) for name in file.keys()}, progress  # noqa: SIM118
     except (SafetensorError, OSError, KeyError, ValueError) as error:
         raise AssayError(f"checkpoint={path} cannot be read ({error}): delete it to begin anew") from error
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def _like(value: Tensor, parameter: Tensor) -> Tensor:
+    """On the parameter's device and, if of its shape, in its order of memory: fused optimisers insist on it."""
+    if value.shape == parameter.shape:
+        return torch.empty_like(parameter, dtype=value.dtype, requires_grad=False).copy_(value)
+    return value.to(parameter.device)

@@ -20,6 +20,7 @@ from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
 from assay.core.progress import report
 from assay.training.checkpoint import read_checkpoint, write_checkpoint
+from assay.training.cuda_graph import RecordedStep
 from assay.training.populations import State, stacked
 
 PREPARE = 1000  # inputs that layers are prepared with
@@ -145,7 +146,7 @@ class _Layer:
         # A tensor, so that a recorded step sees it change.
         self.rate = torch.tensor(settings.learning_rate, device=next(iter(self.parameters.values())).device)
         self.optimizer = torch.optim.Adam(self.parameters.values(), lr=self.rate, fused=gpu or None, capturable=gpu)
-        self.steps = _Recorded(self._step, self.optimizer) if gpu else self._step
+        self.steps = RecordedStep(self._step, self.optimizer) if gpu else self._step
 
     def learn(self, samples: Tensor, seed: str, pace: float) -> None:
         """One epoch at a share of the learning rate; the seed says in which order, and what is sampled."""
@@ -194,48 +195,6 @@ class _Layer:
             }
             if moments:
                 self.optimizer.state[parameter] = {k: v.to(parameter.device) for k, v in moments.items()}
-
-
-class _Recorded:
-    """A step on a GPU, recorded once as a CUDA graph and replayed: small steps cost the host more than the GPU."""
-
-    def __init__(self, step: Callable[[Tensor], None], optimizer: torch.optim.Optimizer) -> None:
-        self.step, self.optimizer = step, optimizer
-        self.graph: torch.cuda.CUDAGraph | None = None
-        self.batch = torch.empty(0)
-
-    def __call__(self, batch: Tensor) -> None:
-        if self.graph is None:
-            self._record(batch)
-        if batch.shape != self.batch.shape:  # the last batch of an epoch may be smaller
-            self.step(batch)
-            return
-        self.batch.copy_(batch)
-        assert self.graph is not None
-        self.graph.replay()
-
-    def _record(self, batch: Tensor) -> None:
-        """Warming up and recording take steps; what they change is put back."""
-        self.batch = batch.clone()
-        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
-        began = [p.detach().clone() for p in parameters]
-        moments = [{k: v.clone() for k, v in self.optimizer.state[p].items()} for p in parameters]
-        random = torch.cuda.get_rng_state(batch.device)
-        aside = torch.cuda.Stream(batch.device)  # type: ignore[no-untyped-call]
-        aside.wait_stream(torch.cuda.current_stream(batch.device))
-        with torch.cuda.stream(aside):
-            for _ in range(3):
-                self.step(self.batch)
-        torch.cuda.current_stream(batch.device).wait_stream(aside)
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
-            self.step(self.batch)
-        with torch.no_grad():
-            for parameter, value, before in zip(parameters, began, moments, strict=True):
-                parameter.copy_(value)
-                for key, moment in self.optimizer.state[parameter].items():
-                    moment.copy_(before[key]) if before else moment.zero_()
-        torch.cuda.set_rng_state(random, batch.device)
 
 
 class _Saved:

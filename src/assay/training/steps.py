@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from assay.core.arithmetic import Arithmetic, reproducible
 from assay.core.arrays import channels_last
 from assay.core.errors import AssayError, first_line
+from assay.training.cuda_graph import WARM_UP, Snapshot
 from assay.training.recipe import Recipe
 
 log = logging.getLogger(__name__)
@@ -24,7 +25,6 @@ log = logging.getLogger(__name__)
 Turns = Generator[None, None, tuple[float, float]]
 
 MOMENTUM = 0.9
-WARM_UP = 3  # steps before a graph is recorded: libraries choose their algorithms and workspaces
 SHOWN = 1024  # inputs per forward pass of an evaluation
 
 
@@ -181,12 +181,9 @@ class Steps:
 
     def _record(self) -> None:
         """Record the step; what warming up changed is put back, so that a recorded training is the same training."""
-        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
-        tensors = [*self.network.parameters(), *self.network.buffers()]
         graph = torch.cuda.CUDAGraph()
-        with self.own(), torch.no_grad():
-            before = [t.clone() for t in tensors]
-            moments = [{k: v.clone() for k, v in self.optimizer.state[p].items()} for p in parameters]
+        with self.own():
+            before = Snapshot([*self.network.parameters(), *self.network.buffers()], self.optimizer)
         try:
             with self.own():
                 for _ in range(WARM_UP):
@@ -204,12 +201,8 @@ class Steps:
             )
             self.generator = torch.Generator(self.device)  # the other one believes for ever that a graph is recorded
             self.optimizer.zero_grad(set_to_none=True)
-        with self.own(), torch.no_grad():
-            for tensor, value in zip(tensors, before, strict=True):
-                tensor.copy_(value)
-            for parameter, values in zip(parameters, moments, strict=True):
-                for key, moment in self.optimizer.state[parameter].items():
-                    moment.copy_(values[key]) if values else moment.zero_()
+        with self.own():
+            before.restore()
 
 
 def _lay_out(network: nn.Module, memory: torch.memory_format) -> None:

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
 from assay.core.progress import report
+from assay.training.checkpoint import Checkpoint
 from assay.training.recipe import Recipe
 from assay.training.result import NAN, Epoch, Status, Trained
-from assay.training.saved import Saved
 from assay.training.steps import Steps
 
 OnDone = Callable[[int, nn.Module, Trained], None]
@@ -98,7 +98,7 @@ def train_many(
     def job(number: int, network: nn.Module) -> Generator[None]:
         recipe, path = recipes[number], paths[number]
         x, y = devices.data(network)
-        saved = None if path is None else Saved(path, network, recipe, content, every_s)
+        saved = None if path is None else Checkpoint(path, network, recipe, content, every_s)
         with devices.stream(x.device) as stream:
             steps = Steps(network, x, y, recipe, stream)
             results[number] = yield from _training(steps, saved, lambda done: told(number, done))
@@ -131,7 +131,7 @@ def _take_turns(jobs: Iterator[Generator[None]], at_once: int) -> None:
             job.close()
 
 
-def _training(steps: Steps, saved: Saved | None, told: Callable[[int], None]) -> Generator[None, None, Trained]:
+def _training(steps: Steps, saved: Checkpoint | None, told: Callable[[int], None]) -> Generator[None, None, Trained]:
     """Train one network, giving way to others after every step."""
     network, recipe, optimizer = steps.network, steps.recipe, steps.optimizer
     was_training = network.training

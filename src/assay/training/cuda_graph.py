@@ -1,0 +1,78 @@
+"""Steps of training recorded as CUDA graphs: small steps cost the host more than the GPU, and a graph is one call.
+
+Before a step can be recorded it must be taken a few times, which changes weights and the optimiser's state. `Snapshot`
+puts them back, so that a recorded training is the same training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor
+
+WARM_UP = 3  # steps before a graph is recorded: libraries choose their algorithms and workspaces
+
+
+class Snapshot:
+    """What steps of training change, as it is now: tensors, and the moments that an optimiser keeps.
+
+    Args:
+        tensors: Weights, and whatever else a step changes.
+        optimizer: The optimiser whose moments are kept.
+    """
+
+    def __init__(self, tensors: Iterable[Tensor], optimizer: torch.optim.Optimizer) -> None:
+        self.tensors, self.optimizer = list(tensors), optimizer
+        self.values = [tensor.detach().clone() for tensor in self.tensors]
+        self.moments = {p: {k: v.clone() for k, v in optimizer.state[p].items()} for p in _parameters(optimizer)}
+
+    def restore(self) -> None:
+        """Put all of it back, in place; moments that did not exist become 0."""
+        with torch.no_grad():
+            for tensor, value in zip(self.tensors, self.values, strict=True):
+                tensor.copy_(value)
+            for parameter, before in self.moments.items():
+                for key, moment in self.optimizer.state[parameter].items():
+                    moment.copy_(before[key]) if before else moment.zero_()
+
+
+class RecordedStep:
+    """A step on a GPU, recorded once as a CUDA graph and replayed: small steps cost the host more than the GPU."""
+
+    def __init__(self, step: Callable[[Tensor], None], optimizer: torch.optim.Optimizer) -> None:
+        self.step, self.optimizer = step, optimizer
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.batch = torch.empty(0)
+
+    def __call__(self, batch: Tensor) -> None:
+        """Take the step on a batch; the first one is recorded, and those of another shape are taken as they are."""
+        if self.graph is None:
+            self._record(batch)
+        if batch.shape != self.batch.shape:  # the last batch of an epoch may be smaller
+            self.step(batch)
+            return
+        self.batch.copy_(batch)
+        assert self.graph is not None
+        self.graph.replay()
+
+    def _record(self, batch: Tensor) -> None:
+        """Warming up and recording take steps; what they change is put back."""
+        self.batch = batch.clone()
+        before = Snapshot(_parameters(self.optimizer), self.optimizer)
+        random = torch.cuda.get_rng_state(batch.device)
+        aside = torch.cuda.Stream(batch.device)  # type: ignore[no-untyped-call]
+        aside.wait_stream(torch.cuda.current_stream(batch.device))
+        with torch.cuda.stream(aside):
+            for _ in range(WARM_UP):
+                self.step(self.batch)
+        torch.cuda.current_stream(batch.device).wait_stream(aside)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.step(self.batch)
+        before.restore()
+        torch.cuda.set_rng_state(random, batch.device)
+
+
+def _parameters(optimizer: torch.optim.Optimizer) -> list[Tensor]:
+    return [p for group in optimizer.param_groups for p in group["params"]]

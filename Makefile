@@ -1,11 +1,12 @@
 # make demo  — set up and run the demonstration; ends with the path of its report
 # make test  — set up, then lint, types, tests and doctests
+# make fast  — set up, then lint, types of changed files and the tests without a marker: about a minute
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types bench docs clean
+.PHONY: demo test fast lint types bench docs clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -22,8 +23,17 @@ lint: $(READY)
 types: $(READY)
 	$(BIN)/mypy
 
+# Whole files go to processes, so that each fixture of a file is made once; the slow ones first (tests/conftest.py).
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+MARKED := ray or kill or browser or slides or reproduction or hf or slow
+
 test: lint types
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --doctest-glob="*.md" src tests docs README.md
+	$(PYTEST) --doctest-glob="*.md" src tests docs README.md
+
+fast: lint
+	@changed=$$(git diff --name-only --diff-filter=d HEAD -- 'src/*.py'; git ls-files --others --exclude-standard -- 'src/*.py'); \
+	if [ -n "$$changed" ]; then echo "$(BIN)/mypy" $$changed; $(BIN)/mypy $$changed; fi
+	$(PYTEST) -m "not ($(MARKED))" tests
 
 bench: $(READY)
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

@@ -17,7 +17,10 @@ from assay.studies import load_corpus_plan
 from conftest import write_digits
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 PLANS = [(p.name, text) for p in PAGES for text in re.findall(r"```yaml\n(.*?)```", p.read_text(), re.S)]
 
 

@@ -34,8 +34,15 @@ os.environ.update(
 SLOW = ("reproduction", "ray", "kill", "slides", "browser", "hf", "slow")
 
 
+MARKED_BY_FIXTURE = {"browser": "browser", "cluster": "ray"}
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by marker
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow files first: processes that share the suite then end at about the same time."""
+    """Mark tests by the fixtures they use, and put slow files first, so that processes end at about the same time."""
+    for item in items:
+        for fixture in MARKED_BY_FIXTURE.keys() & set(getattr(item, "fixturenames", ())):
+            item.add_marker(MARKED_BY_FIXTURE[fixture])
     ranks = {item.path: len(SLOW) for item in items}
     for item in items:
         held = [SLOW.index(mark.name) for mark in item.iter_markers() if mark.name in SLOW]

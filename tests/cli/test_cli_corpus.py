@@ -67,7 +67,6 @@ def test_train_and_study(studied, plan):
     assert again.returncode == 0 and again.stdout.strip().endswith("report.html")
 
 
-@pytest.mark.browser
 def test_the_page_in_a_browser(studied, browser):
     page = open_page(browser, studied["report"], width=1200)
     dom = page.content()

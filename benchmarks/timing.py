@@ -31,7 +31,7 @@ def resnet18_subject(options: argparse.Namespace) -> Subject:
 
 
 def random_pictures(subject: Subject, count: int, size: int) -> torch.Tensor:
-    return subject._prepare(torch.rand(count, 3, size, size))
+    return subject.network.prepare(torch.rand(count, 3, size, size))
 
 
 def seconds(work: Callable[[], object], device: str) -> float:

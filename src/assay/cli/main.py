@@ -141,7 +141,7 @@ def list_known(
         try:
             layers = subject.layers
         except RuntimeError as error:
-            raise AssayError(f"{source} cannot see an input of shape {shape} ({first_line(error)})") from error
+            raise AssayError(f"{source} cannot take an input of shape {shape} ({first_line(error)})") from error
         print_json({"layers": layers}) if as_json else out.print("\n".join(layers), markup=False)
         return
     from assay import networks

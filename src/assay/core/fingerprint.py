@@ -6,188 +6,114 @@ two that behave alike may differ, which only costs time. So in doubt more is has
 
 from __future__ import annotations
 
+import contextvars
 import dataclasses
 import functools
 import hashlib
 import inspect
-import pickle
 import struct
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
 from torch import nn
 
 from assay.core.errors import AssayError
+from assay.core.source_code import OURS, is_followed, package_version, source_fingerprint
 
-_LIBRARIES = ("torch", "numpy", "builtins", "abc", "typing", "functools", "collections", "math", "dataclasses")
-_MODULE_STATE = frozenset(nn.Module().__dict__)
+_MODULE_STATE: Final = frozenset(nn.Module().__dict__)
+_HOOKS: Final = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+# What Python itself adds to a class, and what a dataclass derives from its fields.
+_ADDED: Final = frozenset(
+    [
+        "__dict__",
+        "__weakref__",
+        "__doc__",
+        "__module__",
+        "__annotations__",
+        "__annotate__",
+        "__annotate_func__",
+        "__annotations_cache__",
+        "__qualname__",
+        "__slots__",
+        "__static_attributes__",
+        "__firstlineno__",
+        "__match_args__",
+        "__parameters__",
+        "__orig_bases__",
+        "__dataclass_fields__",
+        "__dataclass_params__",
+        "__abstractmethods__",
+        "_abc_impl",
+        "__type_params__",
+    ]
+)
+_DERIVED: Final = frozenset(
+    [
+        "__init__",
+        "__repr__",
+        "__eq__",
+        "__hash__",
+        "__setattr__",
+        "__delattr__",
+        "__lt__",
+        "__le__",
+        "__gt__",
+        "__ge__",
+        "__replace__",
+    ]
+)
+_DEEPEST: Final = 100
+_LARGE: Final = 1 << 16  # bytes: from this size on an array is hashed once while `remembering`
+
+_remembered: contextvars.ContextVar[dict[int, tuple[Any, bytes]] | None] = contextvars.ContextVar(
+    "remembered", default=None
+)
 
 
 def fingerprint(*parts: Any) -> str:
     """SHA-256 (first 32 hex digits) of the content of ``parts``.
 
     Numbers, strings, containers, arrays, tensors and dataclasses are hashed by value; functions by their code,
-    constants, defaults, and what they close over or read from their module; torch modules by structure, the
-    source of their classes, attributes, parameters and buffers. Any other object must have a string attribute
-    ``fingerprint`` of its own.
+    constants, defaults, and what they close over or read from their module; classes by the source they depend on
+    (see `assay.core.source_code`) and by their members as they are now; torch modules by structure (which module is
+    called where, shared or not), class, attributes, hooks, parameters and buffers. An object with a string attribute
+    ``fingerprint`` of its own is hashed by that and its class. Any other object is refused, except as an attribute of
+    a network or a variable of a function.
 
     >>> fingerprint({"a": 1, "b": 2.0}) == fingerprint({"b": 2.0, "a": 1})
     True
     >>> fingerprint(1) == fingerprint(1.0)
     False
     """
-    hasher = _Hasher()
-    for part in parts:
-        hasher.feed(part)
-    return hasher.digest.hexdigest()[:32]
+    return _digest(Hasher(), parts)
 
 
-class _Hasher:
-    def __init__(self) -> None:
-        self.digest = hashlib.sha256()
-        self.lenient = 0
-        self.seen: dict[int, Any] = {}  # functions, modules and objects under way or done: cycles end here
+def state_fingerprint(thing: Any) -> str:
+    """SHA-256 of all that an object knows: its parameters and fitted attributes, however deep, without its code.
 
-    def tag(self, kind: str, payload: bytes = b"") -> None:
-        # Length-prefixed, so that ("ab", "c") and ("a", "bc") differ.
-        self.digest.update(f"{kind}:{len(payload)}:".encode() + payload)
+    Attributes whose names begin with an underscore are caches and do not count; nor does whether a network is in
+    training mode.
 
-    def feed(self, value: Any) -> None:
-        own = getattr(value, "fingerprint", None)
-        if isinstance(own, str) and not isinstance(value, type):
-            self.tag("own", own.encode())
-        elif isinstance(value, Enum):
-            self.tag("enum", str(value).encode())
-        elif value is None or value is ... or isinstance(value, (bool, int, str, bytes, complex)):
-            self.tag(type(value).__name__, value if isinstance(value, bytes) else str(value).encode())
-        elif isinstance(value, float):
-            self.tag("float", struct.pack("<d", value))
-        elif isinstance(value, (np.ndarray, np.generic)) and not value.dtype.hasobject:
-            array = np.ascontiguousarray(value)
-            self.tag(f"array{array.shape}{array.dtype.str}", array.tobytes())
-        elif isinstance(value, torch.Tensor):
-            self.feed_tensor(value)
-        elif isinstance(value, (torch.dtype, torch.device, torch.memory_format, torch.Size, PurePath, range, slice)):
-            self.tag(type(value).__name__, str(value).encode())
-        elif isinstance(value, Mapping):
-            self.tag("mapping", str(len(value)).encode())
-            for key in sorted(value, key=repr):
-                self.feed(key)
-                self.feed(value[key])
-        elif isinstance(value, (list, tuple)):
-            self.tag("sequence", str(len(value)).encode())
-            for item in value:
-                self.feed(item)
-        elif isinstance(value, (set, frozenset)):
-            self.feed(sorted(value, key=repr))
-        elif isinstance(value, types.CodeType):
-            self.feed_code(value)
-        elif id(value) in self.seen:
-            self.tag("again")
-        else:
-            self.seen[id(value)] = value
-            self.feed_object(value)
-
-    def feed_object(self, value: Any) -> None:
-        if isinstance(value, nn.Module):
-            self.feed_module(value)
-        elif isinstance(value, type):
-            self.feed_class(value)
-        elif dataclasses.is_dataclass(value):
-            self.feed_class(type(value))
-            for f in dataclasses.fields(value):
-                self.feed(f.name)
-                self.feed(getattr(value, f.name))
-        elif isinstance(value, functools.partial):
-            self.feed([value.func, value.args, value.keywords])
-        elif isinstance(value, types.MethodType):
-            self.feed([value.__func__, value.__self__])
-        elif isinstance(value, types.FunctionType):
-            self.feed_function(value)
-        elif inspect.isroutine(value) or isinstance(value, types.ModuleType):
-            self.tag("name", _qualname(value).encode())
-        elif self.lenient:
-            try:
-                self.tag("pickle", pickle.dumps(value))
-            except Exception:  # what cannot be pickled either (a handle, a lock) has only its type
-                self.tag("type", _qualname(type(value)).encode())
-        else:
-            raise AssayError(
-                f"cannot fingerprint {value!r} ({_qualname(type(value))}): make it a dataclass, or give it a "
-                "string attribute 'fingerprint'"
-            )
-
-    def feed_tensor(self, tensor: torch.Tensor) -> None:
-        flat = tensor.detach().to("cpu", copy=False).contiguous().flatten()
-        self.tag(f"tensor{tuple(tensor.shape)}{tensor.dtype}")
-        self.digest.update(flat.view(torch.uint8).numpy().data if flat.numel() else b"")
-
-    def feed_module(self, module: nn.Module) -> None:
-        self.tag("module", repr(module).encode())
-        for name, child in module.named_modules():
-            self.tag("child", name.encode())
-            self.feed_class(type(child))
-            for key in sorted(set(child.__dict__) - _MODULE_STATE):
-                self.tag("attribute", key.encode())
-                self.feed_attribute(child.__dict__[key])
-        for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
-            self.tag("name", name.encode())
-            self.feed_tensor(tensor)
-
-    def feed_attribute(self, value: Any) -> None:
-        """An attribute of a network, or a global of a function, may be anything: here nothing is refused."""
-        self.lenient += 1
-        self.feed(value)
-        self.lenient -= 1
-
-    def feed_class(self, kind: type) -> None:
-        self.tag("class", _qualname(kind).encode())
-        for cls in kind.__mro__:
-            if cls.__module__.split(".")[0] not in _LIBRARIES:
-                self.tag("source", source_of(cls).encode())
-
-    def feed_function(self, function: types.FunctionType) -> None:
-        self.tag("function", _qualname(function).encode())
-        if function.__module__ and function.__module__.split(".")[0] in _LIBRARIES:
-            return
-        self.feed_code(function.__code__)
-        self.feed([function.__defaults__, function.__kwdefaults__])
-        for cell in function.__closure__ or ():
-            self.feed(cell.cell_contents)
-        for name in function.__code__.co_names:
-            value = function.__globals__.get(name)
-            if value is not None and not isinstance(value, types.ModuleType):
-                self.tag("global", name.encode())
-                self.feed_attribute(value)
-
-    def feed_code(self, code: types.CodeType) -> None:
-        self.tag("code", code.co_code)
-        self.feed([code.co_names, code.co_varnames, code.co_freevars])
-        self.feed(code.co_consts)
+    >>> state_fingerprint([1, 23]) == state_fingerprint([12, 3])
+    False
+    """
+    return _digest(StateHasher(), (thing,))
 
 
-def source_of(thing: Any) -> str:
-    """Source text of a class or function, empty where there is none (built-in, typed at a prompt)."""
+@contextmanager
+def remembering() -> Iterator[None]:
+    """Inside the block a large array is hashed once, however many things hold it; it must not change meanwhile."""
+    token = _remembered.set({})
     try:
-        return inspect.getsource(thing)
-    except (OSError, TypeError):
-        return ""
-
-
-def _qualname(thing: Any) -> str:
-    return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', None) or thing}"
-
-
-@functools.cache
-def package_code() -> str:
-    """Hash of assay's own source: what any result depends on."""
-    root = Path(__file__).parent
-    return fingerprint([(str(p.relative_to(root)), p.read_bytes()) for p in sorted(root.rglob("*.py"))])
+        yield
+    finally:
+        _remembered.reset(token)
 
 
 def file_fingerprint(path: Path) -> str:
@@ -200,3 +126,349 @@ def file_fingerprint(path: Path) -> str:
 def _file_fingerprint(path: Path, size: int, mtime_ns: int) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:32]
+
+
+def _digest(hasher: Hasher, parts: Iterable[Any]) -> str:
+    for part in parts:
+        hasher.feed(part)
+    return hasher.digest.hexdigest()[:32]
+
+
+class Hasher:
+    """Feeds values of any kind to one SHA-256, so that different values give different bytes.
+
+    An object is hashed on its own and its digest fed, so that the same value gives the same bytes however often it
+    occurs and whether it is one object or two equal ones. Modules and parameters are numbered instead: for them it
+    matters whether two places share one.
+    """
+
+    def __init__(self) -> None:
+        self.digest = hashlib.sha256()
+        self.lenient = 0
+        self.depth = 0
+        self.known: dict[int, tuple[Any, bytes]] = {}  # the object is kept, so that its id is not given to another
+        self.under_way: dict[int, int] = {}
+        self.numbers: dict[int, tuple[Any, int]] = {}
+
+    def tag(self, kind: str, payload: bytes = b"") -> None:
+        """Feed bytes with their kind and length, so that ("ab", "c") and ("a", "bc") differ."""
+        self.digest.update(f"{kind}:{len(payload)}:".encode() + payload)
+
+    def feed(self, value: Any) -> None:
+        """Feed any value."""
+        if value is None or value is ... or isinstance(value, (bool, int, str, bytes, complex)):
+            if isinstance(value, Enum):
+                self.tag("enum", str(value).encode())
+            else:
+                self.tag(type(value).__name__, value if isinstance(value, bytes) else _text(value))
+        elif isinstance(value, float):
+            self.tag("float", struct.pack("<d", value))
+        elif isinstance(value, (np.ndarray, np.generic)) and not value.dtype.hasobject:
+            self.once(value, self.feed_array)
+        elif isinstance(value, torch.Tensor):
+            self.once(value, self.feed_tensor)
+        elif isinstance(value, (torch.dtype, torch.device, torch.memory_format, torch.Size, PurePath, range, slice)):
+            self.tag(type(value).__name__, str(value).encode())
+        elif isinstance(value, nn.Module):
+            self.feed_module(value)
+        elif id(value) in self.known:
+            self.digest.update(self.known[id(value)][1])
+        elif id(value) in self.under_way:
+            self.tag("cycle", str(self.depth - self.under_way[id(value)]).encode())
+        elif self.depth >= _DEEPEST:
+            self.tag("deep", _qualname(type(value)).encode())
+        else:
+            self.feed_apart(value)
+
+    def feed_apart(self, value: Any) -> None:
+        """Feed the digest of an object, made on its own and remembered."""
+        outside, self.digest = self.digest, hashlib.sha256()
+        self.under_way[id(value)] = self.depth
+        self.depth += 1
+        modules_before = len(self.numbers)
+        try:
+            self.feed_object(value)
+        finally:
+            self.depth -= 1
+            del self.under_way[id(value)]
+            inside, self.digest = self.digest.digest(), outside
+        if len(self.numbers) == modules_before:  # numbers of modules depend on the place: such a digest holds only here
+            self.known[id(value)] = (value, inside)
+        self.digest.update(inside)
+
+    def feed_object(self, value: Any) -> None:
+        """Feed what an object is made of."""
+        own = None if isinstance(value, type) else getattr(value, "fingerprint", None)
+        if isinstance(own, str):
+            self.tag("own", own.encode())
+            self.feed(type(value))
+        elif isinstance(value, Enum):
+            self.tag("enum", str(value).encode())
+        elif isinstance(value, Mapping):
+            self.tag("mapping", str(len(value)).encode())
+            for key in sorted(value, key=repr):
+                self.feed(key)
+                self.feed(value[key])
+        elif isinstance(value, (list, tuple)):
+            self.tag("sequence", str(len(value)).encode())
+            for item in value:
+                self.feed(item)
+        elif isinstance(value, (set, frozenset)):
+            self.feed(sorted(value, key=repr))
+        elif isinstance(value, np.ndarray):  # of objects
+            self.feed([value.shape, value.ravel().tolist()])
+        elif isinstance(value, types.CodeType):
+            self.feed_code(value)
+        elif isinstance(value, type):
+            self.feed_class(value)
+        elif isinstance(value, functools.partial):
+            self.feed([value.func, value.args, value.keywords])
+        elif isinstance(value, types.MethodType):
+            self.feed([value.__func__, value.__self__])
+        elif isinstance(value, types.FunctionType):
+            self.feed_function(value)
+        elif isinstance(value, (staticmethod, classmethod)):
+            self.feed(value.__func__)
+        elif isinstance(value, property):
+            self.feed([value.fget, value.fset, value.fdel])
+        elif inspect.isroutine(value) or isinstance(value, types.ModuleType):
+            self.tag("name", _qualname(value).encode())
+        elif dataclasses.is_dataclass(value):
+            self.feed(type(value))
+            for field in dataclasses.fields(value):
+                self.feed(field.name)
+                self.feed(getattr(value, field.name))
+        elif self.lenient:
+            self.feed_anything(value)
+        else:
+            raise AssayError(
+                f"cannot fingerprint {value!r} ({_qualname(type(value))}): make it a dataclass, or give it a "
+                "string attribute 'fingerprint'"
+            )
+
+    def leniently(self, value: Any) -> None:
+        """Feed an attribute of a network or a variable of a function, which may be anything: nothing is refused."""
+        self.lenient += 1
+        try:
+            self.feed(value)
+        finally:
+            self.lenient -= 1
+
+    def feed_anything(self, value: Any) -> None:
+        """Feed an object of any kind: by its attributes, or as it would be copied; a handle or lock by its type."""
+        kind = type(value)
+        self.feed(kind)
+        attributes = _attributes(value)
+        if attributes and is_followed(kind.__module__):
+            self.feed(attributes)
+            return
+        try:
+            self.feed([part if not isinstance(part, Iterator) else list(part) for part in value.__reduce_ex__(4)[1:]])
+        except Exception:  # cannot be copied: its attributes are all that can be seen
+            self.feed(attributes)
+
+    def once(self, value: Any, feed: Callable[[Any], None]) -> None:
+        """Feed an array or tensor; inside `remembering`, a large one is read only the first time it is met."""
+        known = _remembered.get()
+        if known is None or value.nbytes < _LARGE:
+            feed(value)
+            return
+        if id(value) not in known:
+            outside, self.digest = self.digest, hashlib.sha256()
+            feed(value)
+            known[id(value)] = (value, self.digest.digest())
+            self.digest = outside
+        self.digest.update(known[id(value)][1])
+
+    def feed_array(self, value: Any) -> None:
+        """Feed an array by shape, type and content."""
+        array = np.ascontiguousarray(value)
+        self.tag(f"array{array.shape}{array.dtype.str}{array.nbytes}")
+        self.digest.update(array.reshape(-1).view(np.uint8).data if array.size else b"")
+
+    def feed_tensor(self, tensor: torch.Tensor) -> None:
+        """Feed a tensor by shape, type and content."""
+        tensor = tensor.detach()
+        if tensor.layout != torch.strided or tensor.is_quantized:
+            self.tag(str(tensor.layout))
+            tensor = tensor.dequantize() if tensor.is_quantized else tensor.to_dense()
+        self.tag(f"tensor{tuple(tensor.shape)}{tensor.dtype}")
+        if tensor.device.type != "meta" and tensor.numel():
+            flat = tensor.to("cpu").resolve_conj().resolve_neg().contiguous().flatten()
+            self.digest.update(flat.view(torch.uint8).numpy().data)
+
+    def number(self, value: Any) -> bool:
+        """Feed the number of a module or parameter, in order of first meeting; return whether it is new."""
+        new = id(value) not in self.numbers
+        _, number = self.numbers.setdefault(id(value), (value, len(self.numbers)))
+        self.tag("number", str(number).encode())
+        return new
+
+    def feed_module(self, module: nn.Module) -> None:
+        """Feed a network; a module or parameter that was met before is fed as the number it has."""
+        self.tag("module")
+        if not self.number(module):
+            return
+        self.feed(type(module))
+        code = getattr(module, "code", None)  # of a scripted or captured network, whose class says nothing
+        generated = isinstance(code, str)
+        self.tag("generated", code.encode() if isinstance(code, str) else b"")
+        for key in sorted(set(module.__dict__) - _MODULE_STATE):
+            if not (generated and key.startswith("_")):
+                self.tag("attribute", key.encode())
+                self.leniently(module.__dict__[key])
+        for name, tensor in [*module._parameters.items(), *module._buffers.items()]:
+            self.tag("tensor", name.encode())
+            if tensor is not None and self.number(tensor):
+                self.feed(tensor)
+        for name, child in module._modules.items():
+            self.tag("child", name.encode())
+            self.feed(child)
+        for kind in _HOOKS:
+            if hooks := getattr(module, kind, None):
+                self.tag(kind, str(len(hooks)).encode())
+                self.leniently(list(hooks.values()))
+
+    def feed_class(self, kind: type) -> None:
+        """Feed a class: by version where it is installed, else by source and by what its members are now."""
+        for cls in kind.__mro__:
+            self.tag("class", _qualname(cls).encode())
+            if is_followed(cls.__module__):
+                self.tag("source", source_fingerprint(cls.__module__).encode())
+            elif not _without_file(cls):
+                self.tag("version", package_version(cls.__module__.partition(".")[0]).encode())
+                continue
+            self.leniently(_members(cls))
+
+    def feed_function(self, function: types.FunctionType) -> None:
+        """Feed a function by its code, defaults, and what it closes over or reads from its module."""
+        self.tag("function", _qualname(function).encode())
+        module = function.__module__ or ""
+        if module and not is_followed(module) and not _without_file(function):
+            self.tag("version", package_version(module.partition(".")[0]).encode())
+            return
+        self.feed_code(function.__code__)
+        self.leniently([function.__defaults__, function.__kwdefaults__])
+        self.leniently([_contents(cell) for cell in function.__closure__ or ()])
+        if module.partition(".")[0] != OURS:  # of assay the source says it all
+            self.leniently(_variables_read(function))
+
+    def feed_code(self, code: types.CodeType) -> None:
+        """Feed compiled code, without where it stands in its file."""
+        self.tag("code", code.co_code)
+        self.feed([code.co_names, code.co_varnames, code.co_freevars])
+        self.leniently(code.co_consts)
+
+
+class StateHasher(Hasher):
+    """Hashes what objects know and not how they work: public attributes, no code."""
+
+    def feed_object(self, value: Any) -> None:
+        """Feed any object by its public attributes; functions and classes by name."""
+        if isinstance(value, (type, types.FunctionType, types.MethodType)):
+            self.tag("name", _qualname(value).encode())
+        elif dataclasses.is_dataclass(value):
+            self.feed(_public(value))
+        else:
+            super().feed_object(value)
+
+    def feed_anything(self, value: Any) -> None:
+        """Feed public attributes where there are any, else what a copy would be made from."""
+        if hasattr(value, "__dict__") and not hasattr(value, "tocsr"):
+            self.feed(_public(value))
+        else:
+            super().feed_anything(value.tocsr() if hasattr(value, "tocsr") else value)
+
+    def feed_module(self, module: nn.Module) -> None:
+        """Feed the tensors and public attributes of a network."""
+        self.tag("module")
+        self.feed(dict(module.state_dict()))
+        for name, child in module.named_modules():
+            self.tag("child", name.encode())
+            self.leniently({k: v for k, v in _public(child).items() if k != "training"})
+
+    def feed_class(self, kind: type) -> None:
+        """Feed the name of a class."""
+        self.tag("class", _qualname(kind).encode())
+
+
+def _members(cls: type) -> dict[str, Any]:
+    """What a class has now, patches and attributes set from outside included.
+
+    Of assay's own classes, whose source is hashed, only the functions and plain constants: a registry is no content.
+    """
+    derived = _DERIVED if dataclasses.is_dataclass(cls) else frozenset()
+    ours = cls.__module__.partition(".")[0] == OURS
+    members = {}
+    for name, value in vars(cls).items():
+        generated = name in derived and getattr(getattr(value, "__code__", None), "co_filename", "").startswith("<")
+        if name in _ADDED or generated or isinstance(value, (types.MemberDescriptorType, types.GetSetDescriptorType)):
+            continue
+        if not ours or isinstance(value, (int, float, str, tuple, *_ROUTINES)):
+            members[name] = value
+    return members
+
+
+_ROUTINES = (types.FunctionType, staticmethod, classmethod, property)
+
+
+def _variables_read(function: types.FunctionType) -> dict[str, Any]:
+    """The variables of its module that a function reads, and what it reads from other modules of the user's."""
+    read: dict[str, Any] = {}
+    names = sorted(_names(function.__code__))
+    for name in names:
+        value = function.__globals__.get(name)
+        if isinstance(value, types.ModuleType):
+            if is_followed(value.__name__) and value.__name__.partition(".")[0] != OURS:
+                inside = {n: vars(value)[n] for n in names if n in vars(value)}
+                read[name] = {n: v for n, v in inside.items() if not isinstance(v, types.ModuleType)}
+        elif value is not None:
+            read[name] = value
+    return read
+
+
+def _names(code: types.CodeType) -> set[str]:
+    """Names of variables and attributes that code reads, in functions inside it too."""
+    inner = (_names(const) for const in code.co_consts if isinstance(const, types.CodeType))
+    return set(code.co_names).union(*inner)
+
+
+def _contents(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not yet filled
+        return None
+
+
+def _without_file(thing: Any) -> bool:
+    """Whether a class or function was made at a prompt, in a notebook or by `exec`: there is no source to go by."""
+    module = getattr(thing, "__module__", None)
+    if module in ("__main__", None):
+        return not is_followed("__main__")
+    functions = [thing] if isinstance(thing, types.FunctionType) else vars(thing).values()
+    files = {f.__code__.co_filename for f in functions if isinstance(f, types.FunctionType)}
+    return bool(files) and all(file.startswith("<") and not file.startswith("<frozen") for file in files)
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """The attributes of an object, in its dictionary or in slots."""
+    slots = (name for cls in type(value).__mro__ for name in _slots(cls))
+    found = {name: getattr(value, name) for name in slots if hasattr(value, name)}
+    return found | dict(getattr(value, "__dict__", {}))
+
+
+def _slots(cls: type) -> Iterable[str]:
+    slots = cls.__dict__.get("__slots__", ())
+    return [slots] if isinstance(slots, str) else [name for name in slots if name not in ("__dict__", "__weakref__")]
+
+
+def _public(thing: Any) -> dict[str, Any]:
+    return {name: value for name, value in vars(thing).items() if not name.startswith("_")}
+
+
+def _text(value: Any) -> bytes:
+    return str(value).encode("utf-8", "surrogatepass")
+
+
+def _qualname(thing: Any) -> str:
+    return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', None) or thing}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any, ClassVar
@@ -10,7 +9,7 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from assay.core.errors import AssayError, nearest
-from assay.core.fingerprint import fingerprint, package_code, source_of
+from assay.core.fingerprint import fingerprint
 from assay.subject.subject import Subject
 
 
@@ -51,9 +50,8 @@ class Measure(ABC):
 
     @property
     def code_version(self) -> str:
-        """Hash of assay's source and of the files that define this measure, from its class up to `Measure`."""
-        kinds = type(self).__mro__[: type(self).__mro__.index(Measure)]
-        return fingerprint(package_code(), [source_of(inspect.getmodule(kind)) or kind for kind in kinds])
+        """Hash of this measure's class as it is now and of the source files that its code imports."""
+        return fingerprint(type(self))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -86,3 +84,14 @@ def _at_default(field: Field[Any], value: Any) -> bool:
     else:
         return False
     return fingerprint(value) == fingerprint(default)
+
+
+def require_batch_size(asked: int | None) -> None:
+    """Refuse a batch size below 1; None leaves the choice to the measure."""
+    if asked is not None and asked < 1:
+        raise AssayError(f"batch_size={asked} must be at least 1")
+
+
+def batch_size(subject: Subject, asked: int | None) -> int:
+    """The batch size asked for; else 32 on a CPU, 256 on a GPU."""
+    return asked or (256 if subject.device.type == "cuda" else 32)

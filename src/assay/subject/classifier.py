@@ -37,7 +37,7 @@ def class_scores(subject: Subject, x: Tensor, of: Callable[[Tensor], Any] | None
         scores = (of or subject)(x)
     except RuntimeError as error:  # torch's own complaint about shapes
         seen = tuple(x.shape[1:])
-        raise AssayError(f"{subject.name!r} cannot see inputs of shape {seen}: {first_line(error)}") from error
+        raise AssayError(f"{subject.name!r} cannot take inputs of shape {seen}: {first_line(error)}") from error
     if not isinstance(scores, Tensor) or scores.dim() != 2 or len(scores) != len(x):
         said = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
         raise AssayError(f"{subject.name!r} gives {said}, not one number for each class of {len(x)} inputs")
@@ -48,7 +48,7 @@ def class_scores(subject: Subject, x: Tensor, of: Callable[[Tensor], Any] | None
 
 def as_taken(subject: Subject, x: Tensor) -> Tensor:
     """Inputs as the module itself takes them: preprocessed, in its precision, on its device."""
-    ready = subject._prepare(x)
+    ready = subject.network.prepare(x)
     if not isinstance(ready, Tensor):
         raise AssayError(f"the preprocessing of {subject.name!r} makes {type(ready).__name__}, not a tensor")
     return ready

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from assay.core.errors import AssayError
 from assay.subject.classifier import as_taken, class_scores
-from assay.subject.subject import Subject, _call_name, _hooks, _path_and_call
+from assay.subject.hooks import layer_hooks, module_path
+from assay.subject.subject import Subject
 
 INPUT = "input"
 
@@ -48,18 +48,12 @@ def differentiate(
 def _keeping(subject: Subject, layers: list[str]) -> Iterator[dict[str, Tensor]]:
     """What layers return, as nodes of the graph; the network goes on with copies, and may write to those."""
     kept: dict[str, Tensor] = {}
-    calls: Counter[str] = Counter()
 
-    def keep(path: str) -> Callable[[nn.Module, Any, Any], Any]:
-        def hook(module: nn.Module, args: Any, output: Any) -> Any:
-            calls[path] += 1
-            layer = _call_name(path, calls[path])
-            if layer not in layers or not isinstance(output, Tensor):
-                return None
-            kept[layer] = output
-            return output.clone()
+    def keep(layer: str, output: Any) -> Any:
+        if layer not in layers or not isinstance(output, Tensor):
+            return None
+        kept[layer] = output
+        return output.clone()
 
-        return hook
-
-    with _hooks(subject.module, {_path_and_call(layer)[0] for layer in layers if layer != INPUT}, keep):
+    with layer_hooks(subject.module, [module_path(layer) for layer in layers if layer != INPUT], keep):
         yield kept

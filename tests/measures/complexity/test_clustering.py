@@ -144,7 +144,7 @@ def test_bad_settings_data_and_networks_are_errors():
         ClusterSeparation(data)(Subject(nn.Flatten()))
     with pytest.raises(AssayError, match="chooses 2 layers"):
         ClusterSeparation(data, layer="layer?")(Subject(zoo.build("resnet")))
-    with pytest.raises(AssayError, match="cannot see"):
+    with pytest.raises(AssayError, match="cannot take"):
         ClusterSeparation(data).check(Subject(nn.Linear(5, 6)))
     broken = nn.Conv2d(3, 2, 1)
     nn.init.constant_(broken.weight, float("inf"))

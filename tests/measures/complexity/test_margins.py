@@ -257,7 +257,7 @@ def test_networks_and_data_that_do_not_fit_are_errors():
         Margins(data)(Subject(nn.Linear(3, 2)))
     with pytest.raises(AssayError, match="'Linear' tells 1 classes"):
         Margins(Labelled(np.eye(3), np.zeros(3, int)))(Subject(nn.Linear(3, 1)))
-    with pytest.raises(AssayError, match=r"'Linear' cannot see inputs of shape \(3,\)"):
+    with pytest.raises(AssayError, match=r"'Linear' cannot take inputs of shape \(3,\)"):
         Margins(data).check(Subject(nn.Linear(4, 3)))
     with pytest.raises(AssayError, match="'Sequential' gives outputs that are not finite"):
         Margins(data)(Subject(nn.Sequential(nn.Linear(3, 3), Breaks())))

@@ -398,7 +398,7 @@ def test_networks_without_norms_are_errors():
         Norms(shape=(3,))(Subject(nn.ReLU()))
     with pytest.raises(AssayError, match=r"no input of 'Linear' is known: give shape=\(…\)"):
         Norms()(Subject(nn.Linear(2, 2)))
-    with pytest.raises(AssayError, match=r"'Linear' cannot see inputs of shape \(3,\)"):
+    with pytest.raises(AssayError, match=r"'Linear' cannot take inputs of shape \(3,\)"):
         Norms(shape=(3,)).check(Subject(nn.Linear(2, 2)))
     with pytest.raises(AssayError, match="'Strange' returns dict"):
         Norms(shape=(3,))(Subject(Strange()))

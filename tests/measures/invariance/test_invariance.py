@@ -263,7 +263,7 @@ def test_pictures_are_the_stimuli_that_drive_the_best_unit():
             lambda: Invariance(Gratings(6, (2.0,), 3, 5)),
             "a firing rate of 0.01 needs at least 100 stimuli, there are 15",
         ),
-        (lambda: Invariance(Gratings(12)), "cannot see frames of shape (1, 12, 12)"),
+        (lambda: Invariance(Gratings(12)), "cannot take inputs of shape (1, 12, 12)"),
         (lambda: Invariance(Gratings(8), layers="nope"), "nope"),
         (lambda: Invariance(Gratings(8), top=0.0), "p=0.0 is not a proportion"),
         (lambda: Invariance(Gratings(8), near_max=0), "near_max=0"),

@@ -209,7 +209,7 @@ def test_summary_has_mean_sem_interval_and_n():
 def test_short_clips_and_frames_the_network_cannot_see_are_errors():
     with pytest.raises(AssayError, match="clip 'clip0' has 2 frames: curvature needs at least 3"):
         Straightness(sequences(length=2))(Subject(nn.Flatten()))
-    with pytest.raises(AssayError, match=r"'mlp' cannot see frames of shape \(3, 5, 5\)"):
+    with pytest.raises(AssayError, match=r"'mlp' cannot take inputs of shape \(3, 5, 5\)"):
         Straightness(sequences(shape=(3, 5, 5)))(Subject(zoo.build("mlp"), "mlp"))
     with pytest.raises(AssayError, match="unknown layer 'stemm'"):
         Straightness(sequences(), layers="stemm")(Subject(zoo.build("resnet")))

@@ -50,7 +50,7 @@ def affine_layers(subject: Subject, shape: tuple[int, ...] | None = None) -> Aff
             output = module(ones)
     except (RuntimeError, ValueError) as error:  # torch's own complaint about shapes
         seen = tuple(ones.shape[1:])
-        raise AssayError(f"{subject.name!r} cannot see inputs of shape {seen}: {first_line(error)}") from error
+        raise AssayError(f"{subject.name!r} cannot take inputs of shape {seen}: {first_line(error)}") from error
     if not isinstance(output, Tensor):
         raise AssayError(f"{subject.name!r} returns {type(output).__name__}: give a network that returns a tensor")
     layers = [call.layer for call in trace.calls]

@@ -19,8 +19,7 @@ from torch.nn import functional as F
 
 from assay.core.errors import AssayError, nearest
 from assay.core.progress import report
-from assay.measures.base import Measure
-from assay.measures.showing import batch_size, require_batch_size
+from assay.measures.base import Measure, batch_size, require_batch_size
 from assay.stats.bootstrap import bootstrap_interval
 from assay.stimuli.labelled import Labelled
 from assay.subject.classifier import (

@@ -16,13 +16,13 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from assay.core.errors import AssayError
-from assay.measures.base import Measure
-from assay.measures.showing import batch_size, require_batch_size, show
+from assay.measures.base import Measure, batch_size, require_batch_size
 from assay.stats.bootstrap import bootstrap_interval
 from assay.stimuli.labelled import Labelled
 from assay.subject.anatomy import layer_module, weighted_layers
 from assay.subject.classifier import NAN, Array, row, tensor
-from assay.subject.subject import OUTPUT, Subject
+from assay.subject.dry_run import OUTPUT
+from assay.subject.subject import Subject
 
 QUANTITY = "davies-bouldin index"
 
@@ -117,7 +117,7 @@ class ClusterSeparation(Measure):
 
     def check(self, subject: Subject) -> None:
         """The network sees an input and has the layer."""
-        show(subject, self.data.shown(slice(0, 1)), lambda layer, output: None, 0)
+        subject.visit(self.data.shown(slice(0, 1)), lambda layer, output: None, 0)
         self._chosen(subject)
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
@@ -166,7 +166,7 @@ class ClusterSeparation(Measure):
             kept.append(_pooled(output, self.pool).flatten(1).double().clone())
 
         for start in range(0, len(rows), size):
-            show(subject, self.data.shown(rows[start : start + size], subject.device), keep, layer)
+            subject.visit(self.data.shown(rows[start : start + size], subject.device), keep, layer)
         return torch.cat(kept)
 
 

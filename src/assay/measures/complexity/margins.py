@@ -19,8 +19,7 @@ from torch import Tensor
 
 from assay.core.errors import AssayError
 from assay.core.progress import report
-from assay.measures.base import Measure
-from assay.measures.showing import batch_size, require_batch_size
+from assay.measures.base import Measure, batch_size, require_batch_size
 from assay.stats.bootstrap import bootstrap_interval
 from assay.stimuli.labelled import Labelled
 from assay.subject.classifier import (
@@ -33,9 +32,10 @@ from assay.subject.classifier import (
     row,
     tensor,
 )
+from assay.subject.dry_run import OUTPUT
 from assay.subject.gradients import INPUT, differentiate
 from assay.subject.layers import Layers
-from assay.subject.subject import OUTPUT, Subject
+from assay.subject.subject import Subject
 
 SIGNATURE = ("lower fence", "lower quartile", "median", "upper quartile", "upper fence")
 

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from assay.subject.subject import OUTPUT
+from assay.subject.dry_run import OUTPUT
 
 _AFFINE = re.compile(r"linear|conv\dd")
 _ADDING = re.compile(r"[ir]?(add|sub)")

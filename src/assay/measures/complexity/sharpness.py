@@ -18,9 +18,8 @@ from torch import Tensor
 
 from assay.core.errors import AssayError, nearest
 from assay.core.progress import report
-from assay.measures.base import Measure
+from assay.measures.base import Measure, batch_size, require_batch_size
 from assay.measures.complexity.moved_weights import MovedNetwork
-from assay.measures.showing import batch_size, require_batch_size
 from assay.stats.bootstrap import crossed_picks, percentile_interval
 from assay.stimuli.labelled import Labelled
 from assay.subject.classifier import NAN, Array, chosen, require_classes, require_sample, row

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from assay.core.errors import AssayError
 from assay.core.progress import report
-from assay.measures.base import Measure
+from assay.measures.base import Measure, batch_size, require_batch_size
 from assay.measures.invariance.firing import (
     SCORED,
     SIGNS,
@@ -30,7 +30,6 @@ from assay.measures.invariance.firing import (
     top_proportion_mean,
 )
 from assay.measures.invariance.passes import Driven, Near, near_from_responses, replace_units
-from assay.measures.showing import Returned, batch_size, require_batch_size, show
 from assay.stats.bootstrap import crossed_picks, percentile_interval
 from assay.stimuli.invariance_test import ClosedTest, InvarianceTest, OpenTest
 from assay.stimuli.pictures import strip
@@ -101,7 +100,7 @@ class Invariance(Measure):
     def check(self, subject: Subject) -> None:
         """There are enough stimuli, the network sees one, and the layers exist."""
         firing_count(len(self.test), self.firing_rate)
-        show(subject, torch.from_numpy(next(self.test.batches(1))), lambda layer, output: None, self.layers)
+        subject.visit(torch.from_numpy(next(self.test.batches(1))), lambda layer, output: None, self.layers)
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Show the test once; one row per layer and transformation."""
@@ -143,7 +142,7 @@ class Invariance(Measure):
                 scored = {layer: _scores(stream.driven[layer], nears) for layer, nears in found.items()}
                 for order, layer in enumerate(stream.layers):
                     labels = {"layer": layer, "order": order, "test": self.test.name, "transformation": transformation}
-                    yield labels, *scored.get(stream.alias.get(layer, layer), (None, None))
+                    yield labels, *scored.get(stream.repeats.get(layer, layer), (None, None))
 
     # -- rows -----------------------------------------------------------------------------------------
 
@@ -214,7 +213,7 @@ class _Stream:
         self.size = batch_size(subject, measure.batch_size)
         self.driven: dict[str, Driven] = {}
         self.layers: list[str] = []
-        self.alias: dict[str, str] = {}
+        self.repeats: dict[str, str] = {}
         self._not_per_stimulus: set[str] = set()
         firing_count(len(self.test), measure.firing_rate)
 
@@ -223,35 +222,18 @@ class _Stream:
         n, measure = len(self.test), self.measure
         shown = 0
         for batch in self._batches():
-            returned, by = Returned(), {"layer": ""}
 
-            def visit(
-                layer: str,
-                output: Tensor,
-                count: int = len(batch),
-                first: bool = not shown,
-                returned: Returned = returned,
-                by: dict[str, str] = by,
-            ) -> None:
-                same = by["layer"] if returned.again(output) else None
-                if same is None:
-                    returned.remember(output)
-                    by["layer"] = layer
-                if first:
-                    self.layers.append(layer)
-                    if same is not None:
-                        self.alias[layer] = same
-                if layer in self.alias:
-                    if self.alias[layer] != same:
-                        raise AssayError(f"layer {layer!r} of {self.subject.name!r} is not the same in every batch")
-                elif self._fits(layer, output, count):
+            def visit(layer: str, output: Tensor, count: int = len(batch)) -> None:
+                if self._fits(layer, output, count):
                     if layer not in self.driven:
                         self.driven[layer] = Driven(n, measure.firing_rate, measure.signs)
                     self.driven[layer].extend(self._responses(output))
 
-            show(self.subject, batch, visit, measure.layers)
+            self.subject.visit(batch, visit, measure.layers, repeats=False)
             shown += len(batch)
             report(f"{self.subject.name}: stimuli", shown, n)
+        self.layers = self.subject.choose(measure.layers)
+        self.repeats = self.subject.repeats(measure.layers)
 
     def near(self) -> dict[str, dict[str, dict[int, Near]]]:
         """Per transformation, layer and sign: Z of all units, with local rates."""
@@ -329,7 +311,7 @@ class _Stream:
                 held[layer].append((picked if picked.dtype == torch.float64 else picked.float()).cpu().numpy())
 
             for batch in self._batches():
-                show(self.subject, batch, visit, list(now))
+                self.subject.visit(batch, visit, list(now))
             for layer, units in now.items():
                 yield layer, units, np.concatenate(held[layer])
 
@@ -351,7 +333,7 @@ class _Stream:
                 for lookup in lookups[layer]:
                     lookup.count(responses, first, magnitudes)
 
-            show(self.subject, test.trajectory(transformation, stimuli).flatten(0, 1), visit, list(lookups))
+            self.subject.visit(test.trajectory(transformation, stimuli).flatten(0, 1), visit, list(lookups))
             report(f"{self.subject.name}: {transformation}", min(start + step, len(wanted)), len(wanted))
         for layer, by_sign in lookups.items():
             for lookup in by_sign:

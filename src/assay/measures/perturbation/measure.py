@@ -13,10 +13,9 @@ import numpy as np
 import pandas as pd
 
 from assay.core.errors import AssayError
-from assay.measures.base import Measure
+from assay.measures.base import Measure, batch_size, require_batch_size
 from assay.measures.perturbation.curves import Curve, show_perturbed
 from assay.measures.perturbation.scores import fold_curve, gi_score, pal_score
-from assay.measures.showing import batch_size, require_batch_size
 from assay.stats.bootstrap import counts, percentile_interval
 from assay.stimuli.labelled import Labelled
 from assay.stimuli.perturbations import Perturbation, perturbation

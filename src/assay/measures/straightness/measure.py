@@ -17,8 +17,7 @@ from scipy import stats
 from torch import Tensor
 
 from assay.core.errors import AssayError
-from assay.measures.base import Measure
-from assay.measures.showing import batch_size, require_batch_size, show
+from assay.measures.base import Measure, batch_size, require_batch_size
 from assay.measures.straightness.streaming import PIXELS, follow
 from assay.stimuli.sequences import Sequences
 from assay.subject.layers import ALL, Layers
@@ -117,7 +116,7 @@ class Straightness(Measure):
         for clip in self.sequences:
             _require_three(clip.name, sum(1 for _ in islice(clip.checked_frames(), 3)))
         frames, _ = next(iter(self.sequences.batches(1)))
-        show(subject, torch.from_numpy(frames), lambda layer, output: None, self.layers)
+        subject.visit(torch.from_numpy(frames), lambda layer, output: None, self.layers)
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Show all sequences once."""

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from assay.core.errors import AssayError
 from assay.core.progress import report
-from assay.measures.showing import Returned, show
 from assay.measures.straightness.triples import as_rows, triple_sums
 from assay.subject.layers import ALL, Layers
 from assay.subject.subject import Subject
@@ -42,25 +41,25 @@ def follow(subject: Subject, batches: Iterable[Tensor], layers: Layers = ALL) ->
                 shape = frames.shape[1:]
                 for track in tracks.values():
                     track.restart()
-            seen = _Seen()
             count = len(frames)
 
-            def visit(layer: str, output: Tensor, at: int = shown, seen: _Seen = seen, count: int = count) -> None:
+            def visit(layer: str, output: Tensor, at: int = shown, count: int = count) -> None:
                 if layer == PIXELS:
                     raise AssayError(f"a layer of {subject.name!r} is called {PIXELS!r}, as is the input: rename it")
                 track = tracks.setdefault(layer, _Track())
                 if subject.is_per_sample(layer) and len(output) == count and layer not in not_per_frame:
-                    track.extend(output, at, seen)
+                    track.extend(output, at)
                 else:
                     not_per_frame.add(layer)
 
             frames = frames.to(subject.device)
-            tracks[PIXELS].extend(frames, shown, seen)
-            show(subject, frames, visit, layers)
+            tracks[PIXELS].extend(frames, shown)
+            subject.visit(frames, visit, layers, repeats=False)
             shown += count
             report(f"{subject.name}: frames", shown)
-    angles = _collect(tracks, shown)
-    return {layer: None if layer in not_per_frame else path for layer, path in angles.items()}
+    angles = {layer: None if layer in not_per_frame else path for layer, path in _collect(tracks, shown).items()}
+    repeats = subject.repeats(layers)
+    return {PIXELS: angles[PIXELS]} | {layer: angles[repeats.get(layer, layer)] for layer in subject.choose(layers)}
 
 
 def angles_from_sums(sums: Tensor) -> Tensor:
@@ -83,47 +82,31 @@ class _Track:
 
     def __init__(self) -> None:
         self.last: Tensor | None = None
-        self.found: list[tuple[int, Tensor]] = []
+        self.sums: list[tuple[int, Tensor]] = []
 
     def restart(self) -> None:
         self.last = None
 
-    def extend(self, frames: Tensor, at: int, seen: _Seen) -> None:
+    def extend(self, frames: Tensor, at: int) -> None:
         """Add frames ``at``, ``at + 1``, …; the sums end with the triple that the last of them closes."""
-        if not seen.has(frames, self.last):
-            rows = as_rows(frames)
-            sums = triple_sums(rows, self.last)
-            tail = rows[-2:]
-            if len(tail) < 2 and self.last is not None:
-                tail = torch.cat([self.last, tail])[-2:]
-            seen.remember(frames, self.last, sums, tail.clone())
-        self.last = seen.last
-        self.found.append((at + len(frames) - len(seen.sums), seen.sums))
+        rows = as_rows(frames)
+        sums = triple_sums(rows, self.last)
+        tail = rows[-2:]
+        if len(tail) < 2 and self.last is not None:
+            tail = torch.cat([self.last, tail])[-2:]
+        self.last = tail.clone()
+        self.sums.append((at + len(frames) - len(sums), sums))
 
 
 def _collect(tracks: dict[str, _Track], shown: int) -> dict[str, np.ndarray[Any, Any]]:
     """Per layer the shown − 2 angles, one for each triple of frames; NaN where none was formed."""
-    everything = {id(sums): sums for track in tracks.values() for _, sums in track.found}
+    everything = {id(sums): sums for track in tracks.values() for _, sums in track.sums}
     angles = angles_from_sums(torch.cat(list(everything.values()))).cpu().numpy()  # one transfer for all
     starts = dict(zip(everything, np.cumsum([0, *map(len, everything.values())]), strict=False))
     out = {}
     for layer, track in tracks.items():
         out[layer] = np.full(max(shown - 2, 0), np.nan)
-        for first, sums in track.found:
+        for first, sums in track.sums:
             start = starts[id(sums)]
             out[layer][first - 2 : first - 2 + len(sums)] = angles[start : start + len(sums)]
     return out
-
-
-class _Seen:
-    """What the layer before made of its frames, for the container that returns the same."""
-
-    def __init__(self) -> None:
-        self.returned = Returned()
-
-    def has(self, frames: Tensor, before: Tensor | None) -> bool:
-        return self.returned.again(frames) and before is self.before
-
-    def remember(self, frames: Tensor, before: Tensor | None, sums: Tensor, last: Tensor) -> None:
-        self.returned.remember(frames)
-        self.before, self.sums, self.last = before, sums, last

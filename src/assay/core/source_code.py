@@ -1,0 +1,303 @@
+"""The source that a piece of code depends on: its own file, and the files that file imports, directly or not.
+
+Followed are the files of assay and of the user (scripts, packages in the working folder, editable installs). Installed
+packages and Python itself count by their version. A package's ``__init__`` that only passes names on is looked through:
+``from assay import Straightness`` depends on the file that defines `Straightness`, not on every measure there is.
+Comments, docstrings and layout do not count.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import importlib.machinery
+import sys
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+OURS = "assay"
+# Packages whose distribution has another name than their import.
+_DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "skimage": "scikit-image", "yaml": "PyYAML"}
+_PASSING_ON = {"__getattr__", "__dir__"}
+
+
+def source_fingerprint(module: str) -> str:
+    """Hash of the source a module depends on, empty for a module of an installed package or of Python itself.
+
+    Example:
+        >>> source_fingerprint("assay.core.errors") == source_fingerprint("assay.core.errors")
+        True
+        >>> source_fingerprint("json")
+        ''
+    """
+    known = _stamped.get(module)
+    if known is None or known != _stamps(dict((name, path) for name, path, *_ in known)):
+        known = _stamped[module] = _stamps(dependencies(module))
+    return _combined(known) if known else ""
+
+
+def is_followed(module: str) -> bool:
+    """Whether a module is assay's or the user's, so that its source counts and not only its version."""
+    return _locate(module) is not None
+
+
+def dependencies(module: str) -> dict[str, Path]:
+    """The followed modules that a module imports, directly or not, itself among them, with their files."""
+    reached: dict[str, Path] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        path = _locate(name)
+        if path is None or name in reached:
+            continue
+        reached[name] = path
+        for wanted in _read(*_stamp(path), name).imports:
+            if _top_level(wanted.partition(".")[0]) is not None:
+                waiting += _targets(wanted)
+        waiting += _acting_parents(name)
+    return reached
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What was read in a file: a hash of its code, what it imports, and which names it only passes on."""
+
+    code: str
+    imports: tuple[str, ...]
+    passed_on: dict[str, str]
+    acts: bool
+
+
+def _targets(wanted: str) -> list[str]:
+    """The modules behind a dotted name, which may be a module, or a name defined in one or passed on by it."""
+    tried: set[str] = set()
+    while wanted not in tried:  # two packages may pass a name on to each other
+        tried.add(wanted)
+        if _locate(wanted) is not None:
+            return [] if _only_passes_on(wanted) else [wanted]
+        module, name = _nearest_module(wanted)
+        if not module:
+            return []
+        passed_on = _read(*_stamp(_file(module)), module).passed_on
+        if name not in passed_on:
+            return [module]
+        wanted = passed_on[name]
+    return []
+
+
+def _nearest_module(wanted: str) -> tuple[str, str]:
+    """The longest beginning of a dotted name that is a module, and the name that follows it."""
+    module, _, name = wanted.rpartition(".")
+    while module and _locate(module) is None:
+        module, _, name = module.rpartition(".")
+    return module, name
+
+
+def _file(module: str) -> Path:
+    path = _locate(module)
+    assert path is not None
+    return path
+
+
+def _only_passes_on(module: str) -> bool:
+    path = _locate(module)
+    return path is not None and path.name == "__init__.py" and not _read(*_stamp(path), module).acts
+
+
+def _acting_parents(module: str) -> Iterator[str]:
+    """The packages around a module whose ``__init__`` does more than pass names on."""
+    parent = module.rpartition(".")[0]
+    while parent:
+        if _locate(parent) is not None and not _only_passes_on(parent):
+            yield parent
+        parent = parent.rpartition(".")[0]
+
+
+_stamped: dict[str, tuple[tuple[str, Path, int, int], ...]] = {}  # what a module depends on, while no file changes
+
+
+def _stamps(files: dict[str, Path]) -> tuple[tuple[str, Path, int, int], ...]:
+    return tuple(sorted((name, *_stamp(path)) for name, path in files.items() if path.is_file()))
+
+
+def _stamp(path: Path) -> tuple[Path, int, int]:
+    """A file with its size and time of change: what was read of it holds while these stay."""
+    stat = path.stat()
+    return path, stat.st_size, stat.st_mtime_ns
+
+
+@functools.lru_cache(maxsize=4096)
+def _read(path: Path, size: int, mtime_ns: int, module: str) -> _Source:
+    """Parse a file; one that cannot be parsed counts by its bytes."""
+    data = path.read_bytes()
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    try:
+        tree = ast.parse(data)
+        imports, passed_on = _Imports.of(tree, package)
+        acts = not all(_passes_on(node) for node in tree.body)
+        _drop_docstrings(tree)
+        code = ast.dump(tree).encode()
+    except (SyntaxError, ValueError, RecursionError):  # generated tables may be nested deeper than Python can follow
+        return _Source(hashlib.sha256(data).hexdigest(), (), {}, True)
+    return _Source(hashlib.sha256(code).hexdigest(), imports, passed_on, acts)
+
+
+class _Imports(ast.NodeVisitor):
+    """Collects what a file imports, wherever in it, except for the type checker alone."""
+
+    def __init__(self, package: str) -> None:
+        self.package = package
+        self.wanted: dict[str, None] = {}
+        self.passed_on: dict[str, str] = {}
+        self.modules: dict[str, str] = {}  # local name of a module imported whole → the module
+
+    @classmethod
+    def of(cls, tree: ast.Module, package: str) -> tuple[tuple[str, ...], dict[str, str]]:
+        found = cls(package)
+        found.visit(tree)
+        used = _Attributes(found.modules)
+        used.visit(tree)
+        return tuple({**found.wanted, **used.chains}), found.passed_on
+
+    def visit_If(self, node: ast.If) -> None:
+        if "TYPE_CHECKING" not in ast.dump(node.test):
+            self.generic_visit(node)
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            top = alias.name.partition(".")[0]
+            self.modules[alias.asname or top] = alias.name if alias.asname else top
+            self.wanted[alias.name] = None
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        base = node.module or ""
+        if node.level:
+            above = self.package.split(".")
+            above = above[: len(above) - node.level + 1]
+            base = ".".join([*above, *([node.module] if node.module else [])])
+        for alias in node.names:
+            full = base if alias.name == "*" else f"{base}.{alias.name}"
+            self.wanted[full] = None
+            self.passed_on[alias.asname or alias.name] = full
+            self.modules[alias.asname or alias.name] = full
+
+    def visit_Dict(self, node: ast.Dict) -> None:
+        """A table of names and the modules that define them, as a package that loads lazily keeps it."""
+        for key, value in zip(node.keys, node.values, strict=True):
+            if isinstance(key, ast.Constant) and isinstance(value, ast.Constant):
+                name, home = key.value, value.value
+                if isinstance(name, str) and isinstance(home, str) and home.startswith(f"{self.package}."):
+                    self.passed_on[name] = f"{home}.{name}"
+        self.generic_visit(node)
+
+
+class _Attributes(ast.NodeVisitor):
+    """Collects chains such as ``helpers.scale`` that begin with an imported module."""
+
+    def __init__(self, modules: dict[str, str]) -> None:
+        self.modules = modules
+        self.chains: dict[str, None] = {}
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        names: list[str] = []
+        inner: ast.expr = node
+        while isinstance(inner, ast.Attribute):
+            names.append(inner.attr)
+            inner = inner.value
+        if isinstance(inner, ast.Name) and inner.id in self.modules:
+            self.chains[".".join([self.modules[inner.id], *reversed(names)])] = None
+        self.generic_visit(node)
+
+
+def _passes_on(node: ast.stmt) -> bool:
+    """Whether a statement of an ``__init__`` only passes names on (imports, tables of names, lazy loading)."""
+    if isinstance(node, (ast.Import, ast.ImportFrom, ast.If, ast.AnnAssign, ast.Assign)):
+        return not isinstance(node, (ast.Assign, ast.AnnAssign)) or not any(
+            isinstance(part, ast.Call) for part in ast.walk(node)
+        )
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    return isinstance(node, ast.FunctionDef) and node.name in _PASSING_ON
+
+
+def _drop_docstrings(tree: ast.Module) -> None:
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and node.body:
+            first = node.body[0]
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                node.body = node.body[1:]
+
+
+@functools.lru_cache(maxsize=1024)
+def _combined(stamps: tuple[tuple[str, Path, int, int], ...]) -> str:
+    """One hash of the code of many files, the version of Python and those of the packages they import."""
+    digest = hashlib.sha256(f"python {sys.version_info[:2]}".encode())
+    packages: set[str] = set()
+    for name, path, size, mtime_ns in stamps:
+        source = _read(path, size, mtime_ns, name)
+        digest.update(f"{name} {source.code}\n".encode())
+        packages.update(wanted.partition(".")[0] for wanted in source.imports)
+    for package in sorted(packages - {OURS}):
+        if _locate(package) is None:
+            digest.update(f"{package} {package_version(package)}\n".encode())
+    return digest.hexdigest()[:32]
+
+
+@functools.cache
+def package_version(package: str) -> str:
+    """Version of the distribution that an import comes from; empty for Python's own modules."""
+    if package in sys.stdlib_module_names:
+        return ""
+    for name in (_DISTRIBUTIONS.get(package), package):
+        try:
+            return metadata.version(name) if name else ""
+        except metadata.PackageNotFoundError:
+            continue
+    distributions = metadata.packages_distributions().get(package, [])
+    return metadata.version(distributions[0]) if distributions else ""
+
+
+def _locate(module: str) -> Path | None:
+    """The file of a module whose source is followed; None for any other, and for a name that is no module."""
+    top, *rest = module.split(".")
+    start = _top_level(top)
+    if start is None:
+        return None
+    for part in rest:
+        if start.name != "__init__.py":
+            return None
+        inside = start.parent / part
+        if (inside / "__init__.py").is_file():
+            start = inside / "__init__.py"
+        elif inside.with_suffix(".py").is_file():
+            start = inside.with_suffix(".py")
+        else:
+            return None
+    return start
+
+
+@functools.lru_cache(maxsize=4096)
+def _top_level(name: str) -> Path | None:
+    """The file of a package or module at the top of the search path, if its source is followed."""
+    if name in sys.stdlib_module_names and name != "__main__":
+        return None
+    loaded = sys.modules.get(name)
+    file = getattr(loaded, "__file__", None)
+    if file is None and loaded is None:
+        spec = importlib.machinery.PathFinder.find_spec(name)
+        file = spec.origin if spec is not None else None
+    if file is None or not file.endswith(".py"):
+        return None
+    path = Path(file)
+    return path if path.is_file() and (name == OURS or not _installed(path)) else None
+
+
+def _installed(path: Path) -> bool:
+    """Whether a file belongs to Python or to an installed package, wherever its environment is."""
+    if {"site-packages", "dist-packages"}.intersection(path.parts):
+        return True
+    return any(path.is_relative_to(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib", "purelib", "platlib"))

@@ -1,0 +1,113 @@
+"""The dry run: what is learned of a network by showing it one input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+import torch
+from torch import Tensor
+
+from assay.core.arrays import batch_length, cloned, tensors_in, version
+from assay.subject.hooks import all_paths, layer_hooks
+from assay.subject.layers import ALL, Layers, choose_layers
+from assay.subject.network import Network
+
+OUTPUT: Final = "output"
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """What a network did with one input.
+
+    Attributes:
+        layers: Names of the layers in order of execution; a layer follows the layers inside it. ``"output"`` is listed
+            when no module returns the very tensor that the network returns.
+        overwritten: Layers whose output the network writes to after they returned it, while it is being recorded.
+        per_sample: Layers whose first axis was the batch.
+        repeats: A layer that returned the very tensor of the layer before it, as a container returns that of its last
+            child, with the first layer that returned it.
+        writes_input: Whether the network writes to its input.
+        out_of_place: Whether its in-place activations can be switched to new memory without changing what it computes.
+    """
+
+    layers: tuple[str, ...]
+    overwritten: frozenset[str]
+    per_sample: frozenset[str]
+    repeats: dict[str, str]
+    writes_input: bool
+    out_of_place: bool
+
+    def choose(self, layers: Layers = ALL) -> list[str]:
+        """The layer names chosen, in order of execution; see `assay.choose_layers`. ``"output"`` always exists."""
+        named = [layers] if isinstance(layers, (str, int, float)) else layers
+        also = [OUTPUT] if OUTPUT in named and OUTPUT not in self.layers else []
+        return choose_layers([*self.layers, *also], layers)
+
+
+def dry_run(network: Network, ready: Any) -> DryRun:
+    """Show a prepared batch twice, with in-place activations as they are and switched off, and compare."""
+    as_it_is = _trace(network, ready, out_of_place=False)
+    elsewhere = _trace(network, ready, out_of_place=True)
+    # A network may rely on what is written in place (it reads the tensor again): then it is left so.
+    out_of_place = _same_values(as_it_is, elsewhere)
+    count = batch_length(ready)
+    return DryRun(
+        layers=tuple(step.layer for step in as_it_is.steps),
+        overwritten=frozenset(step.layer for step in (elsewhere if out_of_place else as_it_is).steps if step.changed),
+        per_sample=frozenset(s.layer for s in as_it_is.steps if s.value.dim() > 0 and len(s.value) == count),
+        repeats=_repeats(as_it_is.steps),
+        writes_input=as_it_is.writes_input,
+        out_of_place=out_of_place,
+    )
+
+
+class _Step(NamedTuple):
+    """A layer that returned: the tensor itself, its version then, its value then."""
+
+    layer: str
+    tensor: Tensor
+    returned_at: int
+    value: Tensor
+
+    @property
+    def changed(self) -> bool:
+        return version(self.tensor) != self.returned_at
+
+
+class _Trace(NamedTuple):
+    steps: list[_Step]
+    writes_input: bool
+
+
+def _trace(network: Network, ready: Any, out_of_place: bool) -> _Trace:
+    steps: list[_Step] = []
+
+    def keep(layer: str, output: Any) -> None:
+        tensor = next(tensors_in(output), None)
+        if tensor is not None:
+            steps.append(_Step(layer, tensor, version(tensor), tensor.clone()))
+
+    inputs = cloned(ready)
+    before = [version(t) for t in tensors_in(inputs)]
+    with network.undisturbed(out_of_place), layer_hooks(network.module, all_paths(network.module), keep):
+        output = next(tensors_in(network.forward(inputs)), None)
+    named = {step.layer for step in steps}
+    if output is not None and OUTPUT not in named and not any(output is step.tensor for step in steps):
+        steps.append(_Step(OUTPUT, output, version(output), output))
+    return _Trace(steps, before != [version(t) for t in tensors_in(inputs)])
+
+
+def _same_values(a: _Trace, b: _Trace) -> bool:
+    return [step.layer for step in a.steps] == [step.layer for step in b.steps] and all(
+        torch.equal(torch.nan_to_num(x.value), torch.nan_to_num(y.value)) for x, y in zip(a.steps, b.steps, strict=True)
+    )
+
+
+def _repeats(steps: list[_Step]) -> dict[str, str]:
+    repeats: dict[str, str] = {}
+    for before, step in pairwise(steps):
+        if step.tensor is before.tensor and step.returned_at == before.returned_at >= 0:
+            repeats[step.layer] = repeats.get(before.layer, before.layer)
+    return repeats

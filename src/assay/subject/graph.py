@@ -1,0 +1,200 @@
+"""Graph: a network captured by ``torch.export`` with a mark on every layer's output, and cut at one of them."""
+
+from __future__ import annotations
+
+import io
+import logging
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, fx, nn
+from torch.utils import _pytree as pytree
+
+from assay.core.arrays import cloned, first_tensor, with_first_tensor
+from assay.core.errors import AssayError
+from assay.subject.dry_run import OUTPUT, DryRun
+from assay.subject.hooks import all_paths, layer_hooks
+from assay.subject.network import Network
+
+_MARK = torch.ops.aten.alias.default
+
+
+class Graphs:
+    """What was captured of one network, so that it is captured once; thrown away when its weights change."""
+
+    def __init__(self) -> None:
+        self.weights = 0
+        self.graphs: dict[Any, Graph | Exception] = {}
+        self.cuts: dict[Any, Any] = {}
+        self.said_uncaptured = False
+
+    def keep_for(self, weights: int) -> None:
+        """Forget everything if the weights are not those that were captured."""
+        if weights != self.weights:
+            self.weights = weights
+            self.graphs.clear()
+            self.cuts.clear()
+
+
+class Graph(NamedTuple):
+    """A captured network: its graph, one marker node per layer, and how to rebuild its output."""
+
+    owner: nn.Module
+    inputs: list[fx.Node]
+    marks: list[fx.Node]
+    nodes: list[fx.Node]
+    outputs: list[Any]
+    out_spec: Any
+
+
+class CapturedCut:
+    """Two graphs: the prefix returns the layer's output and what crosses it, the rest takes them."""
+
+    def __init__(self, graph: Graph, index: int, writes_input: bool) -> None:
+        self._writes_input = writes_input
+        mark = graph.marks[index]
+        after = {mark}  # the mark and everything computed from it
+        for node in graph.nodes:
+            if any(i in after for i in node.all_input_nodes):
+                after.add(node)
+        later = [n for n in graph.nodes if n in after and n is not mark]
+        wanted: dict[fx.Node, None] = {}  # crosses the cut, in order of first use
+        for node in [*later, *[o for o in graph.outputs if isinstance(o, fx.Node)]]:
+            for i in [node, *node.all_input_nodes] if node not in after else node.all_input_nodes:
+                if i not in after and i.op != "get_attr":
+                    wanted[i] = None
+        before = _needed([mark, *wanted], graph.nodes)
+        self._prefix = _module(graph, graph.inputs, before, [mark, *wanted])
+        self._rest = _module(graph, [mark, *wanted], _needed(graph.outputs, later), graph.outputs)
+        self._out_spec = graph.out_spec
+        self._written: tuple[int, ...] | None = None
+        self._random = [mark.meta["val"].device] if any(map(_draws, graph.nodes)) else None
+
+    def prefix(self, ready: Any) -> tuple[Tensor, tuple[Any, ...]]:
+        """The layer's output, and everything else that the rest needs."""
+        with self._undisturbed():
+            return self._run_prefix(ready)
+
+    def rest(self, output: Tensor, carried: tuple[Any, ...]) -> Any:
+        """The network's output, had the layer returned ``output``."""
+        with self._undisturbed():
+            return self._run_rest(output, carried)
+
+    @contextmanager
+    def _undisturbed(self) -> Iterator[None]:
+        """No gradients; the random state as found. (The graph was captured in eval mode, and has no flags.)"""
+        with torch.no_grad():
+            if self._random is None:
+                yield
+            else:
+                with torch.random.fork_rng(devices=[d for d in self._random if d.type == "cuda"]):
+                    yield
+
+    def _run_prefix(self, ready: Any) -> tuple[Tensor, tuple[Any, ...]]:
+        ready = cloned(ready) if self._writes_input else ready
+        values = self._prefix(*(ready.values() if isinstance(ready, Mapping) else (ready,)))
+        return values[0], tuple(values[1:])
+
+    def _run_rest(self, output: Tensor, carried: tuple[Any, ...]) -> Any:
+        values: list[Any] = [output, *carried]
+        first = self._written is None
+        for i in range(len(values)) if first else self._written or ():
+            if isinstance(values[i], Tensor):
+                values[i] = values[i].clone()
+        versions = [v._version if isinstance(v, Tensor) else 0 for v in values]
+        flat = self._rest(*values)
+        if first:  # learn which inputs the rest overwrites, and from now on copy only those
+            now = [v._version if isinstance(v, Tensor) else 0 for v in values]
+            self._written = tuple(i for i, (a, b) in enumerate(zip(versions, now, strict=True)) if a != b)
+        return pytree.tree_unflatten(flat, self._out_spec)
+
+
+def capture(network: Network, known: DryRun, ready: Any) -> Graph:
+    """Export the network with a marker on every layer's output, in order of execution."""
+    marked: list[str] = []
+    layers = [layer for layer in known.layers if layer != OUTPUT]
+
+    def mark(layer: str, returned: Any) -> Any:
+        if layer not in layers:
+            return None
+        marked.append(layer)
+        return with_first_tensor(returned, _MARK(first_tensor(returned)))
+
+    open_batch = {0: torch.export.Dim.AUTO}
+    named = isinstance(ready, Mapping)
+    args, kwargs = ((), dict(ready)) if named else ((ready,), {})
+    shapes: Any = {key: open_batch for key in ready} if named else (open_batch,)
+    module = network.module
+    with network.undisturbed(), layer_hooks(module, all_paths(module), mark), _silence():
+        exported = torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=False)
+    owner = exported.module()
+    marks, nodes, inputs, outputs = [], [], [], []
+    for node in owner.graph.nodes:
+        if node.op == "placeholder":
+            inputs.append(node)
+        elif node.op == "output":
+            outputs = list(node.args[0])
+        elif node.op != "call_module" or node.target != "_guards_fn":  # guards on shapes: we verify instead
+            nodes.append(node)
+            if node.target is _MARK:
+                marks.append(node)
+    if marked != layers or len(marks) != len(layers):
+        raise AssayError("the captured graph does not run the layers the network ran")
+    if OUTPUT in known.layers:
+        marks.append(next(n for n in outputs if isinstance(n, fx.Node)))
+    return Graph(owner, inputs, marks, nodes, outputs, exported.call_spec.out_spec)
+
+
+def _draws(node: fx.Node) -> bool:
+    """Whether a node draws random numbers (dropout in eval mode does not)."""
+    tags = getattr(node.target, "tags", ())
+    return torch.Tag.nondeterministic_seeded in tags and not (
+        node.target is torch.ops.aten.dropout.default and node.args[2] is False
+    )
+
+
+def _needed(targets: list[Any], nodes: list[fx.Node]) -> list[fx.Node]:
+    """The nodes that must run, in order, to compute ``targets``."""
+    wanted = {t for t in targets if isinstance(t, fx.Node)}
+    for node in reversed(nodes):
+        if node in wanted:
+            wanted.update(node.all_input_nodes)
+    return [node for node in nodes if node in wanted]
+
+
+def _module(graph: Graph, inputs: list[fx.Node], body: list[fx.Node], outputs: list[Any]) -> fx.GraphModule:
+    """A module that computes ``outputs`` from ``inputs`` by the nodes of ``body``, markers dissolved."""
+    new = fx.Graph()
+    values: dict[fx.Node, fx.Node] = {n: new.placeholder(f"x{i}") for i, n in enumerate(inputs)}
+
+    def value(node: fx.Node) -> fx.Node:
+        if node not in values:
+            if node.op == "get_attr":  # a weight: each half reads its own
+                values[node] = new.get_attr(str(node.target))
+            elif node.target is _MARK:
+                values[node] = value(node.args[0])  # type: ignore[arg-type]
+            else:
+                values[node] = new.node_copy(node, value)
+        return values[node]
+
+    for node in body:
+        if node not in values:
+            value(node)
+    new.output(tuple(value(o) if isinstance(o, fx.Node) else o for o in outputs))
+    return fx.GraphModule(graph.owner, new)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Torch reports a failed capture at length, in the log and on stderr; we say it in one line."""
+    disabled = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(disabled)

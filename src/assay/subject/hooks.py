@@ -1,0 +1,65 @@
+"""Hooks on the layers of a network: one way to see, keep or replace what its modules return.
+
+A layer is called by its module's path; the second call of a module in a pass is ``path#2``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch import nn
+from torch.utils.hooks import RemovableHandle
+
+AfterLayer = Callable[[str, Any], Any]
+"""Called with a layer's name and what it returned; what it returns, unless None, takes the place of that."""
+
+
+def call_name(path: str, call: int) -> str:
+    """The name of a layer: the path of its module, and which call of it from the second on.
+
+    >>> call_name("relu", 1), call_name("relu", 2)
+    ('relu', 'relu#2')
+    """
+    return path if call == 1 else f"{path}#{call}"
+
+
+def module_path(layer: str) -> str:
+    """The path of a layer's module.
+
+    >>> module_path("block.relu#2")
+    'block.relu'
+    """
+    path, mark, call = layer.rpartition("#")
+    return path if mark and call.isdigit() else layer
+
+
+@contextmanager
+def layer_hooks(module: nn.Module, paths: Iterable[str], after: AfterLayer) -> Iterator[None]:
+    """Inside the block ``after`` is called whenever a module at one of the paths returns; the hooks never leak."""
+    wanted = set(paths)
+    calls: Counter[str] = Counter()
+    handles: list[RemovableHandle] = []
+
+    def counting(path: str) -> Callable[[nn.Module, Any, Any], Any]:
+        def hook(module: nn.Module, args: Any, output: Any) -> Any:
+            calls[path] += 1
+            return after(call_name(path, calls[path]), output)
+
+        return hook
+
+    try:
+        for path, child in module.named_modules():
+            if path in wanted:
+                handles.append(child.register_forward_hook(counting(path)))
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def all_paths(module: nn.Module) -> set[str]:
+    """The paths of all modules inside a network."""
+    return {path for path, _ in module.named_modules() if path}

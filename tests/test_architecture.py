@@ -68,7 +68,7 @@ IMPORTED = {name: imported(path) for name, path in MODULES.items()}
 
 def rooms_imported(path: Path) -> set[str]:
     """The rooms that a file imports; the package's own face counts as the room ``__init__``."""
-    return {(name.split(".") + ["__init__"])[1] for name in IMPORTED[module_name(path)]}
+    return {[*name.split("."), "__init__"][1] for name in IMPORTED[module_name(path)]}
 
 
 def room(path: Path) -> str:

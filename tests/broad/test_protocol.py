@@ -82,7 +82,8 @@ def test_b8_other_ratings_are_gone_and_a8_test_labels_too(reviews):
 def test_the_learner_is_given_training_and_validation_features_only(reviews, tmp_path, monkeypatch):
     """D9: neither labels nor test instances reach it."""
     from assay.broad.data.features import FeatureStore
-    from assay.broad.run import condition
+    from assay.broad.run.condition import RunCondition
+    from assay.broad.run.job import make_job
     from assay.core.folder import Folder
 
     seen = {}
@@ -98,9 +99,9 @@ def test_the_learner_is_given_training_and_validation_features_only(reviews, tmp
             return X[:, :4].toarray()
 
     task = make_tasks(None, reviews, SECRET, 3, 0.6, 90, ("Overall",))[0]
-    job = condition.make_job(run_specs(("s",))[-1], "text", {"s": team("s")}, evaluators()["text"])
+    job = make_job(run_specs(("s",))[-1], "text", {"s": team("s")}, evaluators()["text"])
     monkeypatch.setattr(Module, "build", lambda self: Spy() if "Small" in self.name else build(self))
-    run = condition.RunCondition(task.for_systems(), job, Results(str(tmp_path)), FeatureStore(Folder(str(tmp_path))))
+    run = RunCondition(task.for_systems(), job, Results(str(tmp_path)), FeatureStore(Folder(str(tmp_path))))
     run.represent()
     assert seen["named"] == {}
     (given,) = seen["given"]

@@ -19,8 +19,8 @@ from assay.broad.data.dataset import Dataset, Modality
 from assay.broad.data.features import FeatureStore
 from assay.broad.data.partition import commitment
 from assay.broad.metrics import METRICS
-from assay.broad.run.condition import Job, make_job
-from assay.broad.run.job import Order, work
+from assay.broad.run.job import Job, make_job
+from assay.broad.run.processes import Order, work
 from assay.broad.run.results import DONE, Results, RunRecord
 from assay.broad.systems.team import Evaluators, Team, require_one_each
 from assay.broad.tasks import METRIC_OF, Task, make_tasks

@@ -12,9 +12,8 @@ from assay import AssayError
 from assay.broad.conditions import run_specs
 from assay.broad.data.twin_reviews import generated_reviews
 from assay.broad.protocol import Protocol, run_protocol
-from assay.broad.run import job as broad_work
-from assay.broad.run.condition import make_job
-from assay.broad.run.job import Order, work
+from assay.broad.run.job import make_job
+from assay.broad.run.processes import Order, work
 from assay.broad.run.results import Results
 from assay.broad.systems.team import Evaluators, Module, Parts, Team
 from assay.runs.evaluate import start_ray
@@ -89,7 +88,7 @@ def test_a_run_whose_worker_is_killed_in_the_middle_is_done_again(tmp_path, clus
 
 
 def test_a_worker_lost_every_time_is_a_failed_run_and_the_others_finish(tmp_path, cluster, monkeypatch):
-    monkeypatch.setattr(broad_work, "RETRIES", 0)
+    monkeypatch.setattr("assay.broad.run.processes.RETRIES", 0)
     analysis = evaluate(tmp_path, team("k", Module("broad_kit:KillsItsKeeper")), ray=True)
     status = analysis.tables["status"].set_index("run")
     assert status.loc[["1", "2k", "3k", "4k", "5k", "6k"], "status"].tolist() == ["done"] * 4 + ["failed"] * 2

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import assay
 from assay.broad.run.watch import Seen, watching
 
 
@@ -69,6 +70,7 @@ def test_code_and_packages_are_not_outside(tmp_path, monkeypatch):
         Path(np.__file__).with_name("version.py").read_text()
         Path(os.devnull).read_bytes()
     assert len(seen.files) > 2 and seen.outside == []
+    assert Seen(files=[str(Path(assay.__file__).parent / "report" / "page" / "style.css")]).outside == []
 
 
 def test_the_network_is_seen_and_sockets_of_this_machine_are_not(tmp_path):

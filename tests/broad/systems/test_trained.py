@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.decomposition import PCA
 
 from assay import AssayError
-from assay.broad.run.job import Order, _Running
+from assay.broad.run.processes import Order, _Running
 from assay.broad.systems.learners.guinea_pig import RandomProjections
 from assay.broad.systems.learners.text_learner import sparse_autoencoder_text
 from assay.broad.systems.saved_learner import load_learner, save_learner

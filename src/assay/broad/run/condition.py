@@ -4,100 +4,30 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from assay.broad.conditions import RunSpec
 from assay.broad.data.dataset import Array, Features
 from assay.broad.data.features import PARTS, FeatureStore, count, features_hash, joined, rows
 from assay.broad.data.violation import NotApplicable
 from assay.broad.run.guard import Guard, require_features, require_predictions, require_same, require_unchanged
+from assay.broad.run.job import Job
 from assay.broad.run.results import FoldInfo, Results, RunRecord
 from assay.broad.run.tuning import adapted, train_and_optimize_classifier
 from assay.broad.systems.classifiers.classifier import Classifier
 from assay.broad.systems.saved_learner import load_learner, save_learner
 from assay.broad.systems.state import state_hash
-from assay.broad.systems.team import Evaluators, Module, Team
 from assay.broad.tasks import View
 from assay.core.errors import AssayError
-from assay.core.fingerprint import file_fingerprint, fingerprint
+from assay.core.fingerprint import fingerprint
 
 log = logging.getLogger(__name__)
 _AGAIN = 32  # test instances predicted a second time, in another order
 Notify = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Job:
-    """One run of one task, with what it is made of.
-
-    Args:
-        spec: Condition and team.
-        module: Feature extractor or preprocessor.
-        classifier: Of the evaluators or the team.
-        learner: The team's; None below condition 5.
-        trained_from: A learner trained elsewhere, with its declaration.
-        layer: Which layer represents; the last by default, another for the contribution of each layer.
-        share: Share of the unlabelled data to learn from, for learning curves; 0 is random weights (what a system needs
-            besides them, such as scales and vocabularies, it learns from all data).
-    """
-
-    spec: RunSpec
-    module: Module
-    classifier: Module
-    learner: Module | None = None
-    trained_from: str | None = None
-    declaration: str = ""
-    layer: int = -1
-    share: float = 1.0
-
-    @property
-    def key(self) -> str:
-        """As ``6s``; ``6s.layer1`` and ``6s.share0.25`` for what goes beyond the plan's eleven."""
-        layer = "" if self.layer == -1 else f".layer{self.layer + 1}"
-        share = "" if self.share == 1 else f".share{self.share:g}"
-        return f"{self.spec.key}{layer}{share}"
-
-    @property
-    def on_gpu(self) -> bool:
-        """Whether a module of it asks for one, by ``device``."""
-        modules = (self.module, self.classifier, self.learner)
-        return any(str(m.parameters.get("device")).startswith("cuda") for m in modules if m is not None)
-
-    @property
-    def modules(self) -> dict[str, Any]:
-        """For manifests."""
-        found = {"module": self.module.described, "classifier": self.classifier.described}
-        if self.learner is not None:
-            found["learner"] = self.learner.described
-        if self.trained_from is not None:
-            found["trained_from"] = {
-                "file": Path(self.trained_from).name,
-                "content": file_fingerprint(Path(self.trained_from)),
-                "declaration": self.declaration,
-            }
-        return found
-
-
-def make_job(spec: RunSpec, view_modality: Any, teams: Mapping[str, Team], evaluators: Evaluators) -> Job:
-    """What a run is made of, by its condition."""
-    condition = spec.condition
-    parts = teams[spec.team].parts.get(view_modality) if spec.team is not None else None
-    if spec.team is not None and parts is None:
-        raise AssayError(f"team {teams[spec.team].name} has no system for {view_modality}")
-    module = evaluators.extractor if condition.features == "FE" else parts.preprocessor  # type: ignore[union-attr]
-    classifier = evaluators.classifier if condition.classifier == "SOTA" else parts.classifier  # type: ignore[union-attr]
-    job = Job(spec, module, classifier)
-    if condition.unsupervised is not None:
-        assert parts is not None
-        job = replace(job, learner=parts.learner)
-        if condition.unsupervised == "DUL" and parts.trained_from is not None:
-            job = replace(job, trained_from=str(parts.trained_from.absolute()), declaration=parts.declaration)
-    return job
 
 
 @dataclass
@@ -301,7 +231,7 @@ class RunCondition:
 def run_condition(view: View, job: Job, results: Results) -> RunRecord:
     """One run in this process, fold by fold; what is written already is left as it is (the plan, Fig. 5).
 
-    A system that does what the protocol forbids raises `Violation`; `assay.broad.run.job` turns it into a
+    A system that does what the protocol forbids raises `Violation`; `assay.broad.run.processes` turns it into a
     status.
     """
     return RunCondition(view, job, results, FeatureStore(results.folder))()

@@ -1,228 +1,82 @@
-"""Runs in processes of their own: what hangs is stopped, what dies takes nothing with it."""
+"""One run of one task: its condition, and the modules it is made of."""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import pickle
-import resource
-import socket
-import sys
-import threading
-import time
-import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from assay.broad.data.features import FeatureStore
-from assay.broad.data.violation import NotApplicable, Violation
-from assay.broad.run.condition import Job, RunCondition
-from assay.broad.run.results import Results, RunRecord
-from assay.broad.tasks import View
-from assay.core.errors import AssayError, first_line
-from assay.core.folder import Folder
-from assay.core.progress import report
-from assay.runs.evaluate import start_ray
-
-RETRIES = 3  # of a run whose Ray worker is lost
+from assay.broad.conditions import RunSpec
+from assay.broad.systems.team import Evaluators, Module, Team
+from assay.core.errors import AssayError
+from assay.core.fingerprint import file_fingerprint
 
 
 @dataclass(frozen=True)
-class Order:
-    """One run to do, as a process is told it.
+class Job:
+    """One run of one task, with what it is made of.
 
     Args:
-        view: File with the task as systems may see it.
-        job: What to run.
-        results: Folder of the evaluation.
-        features: Folder of kept features.
-        forbidden: Where labels are.
-        limit_s: Seconds that one fit may take; None for no limit.
-        threads: Of this process.
-        anew: Whether folds that are done are done again, each written over when its successor is there.
+        spec: Condition and team.
+        module: Feature extractor or preprocessor.
+        classifier: Of the evaluators or the team.
+        learner: The team's; None below condition 5.
+        trained_from: A learner trained elsewhere, with its declaration.
+        layer: Which layer represents; the last by default, another for the contribution of each layer.
+        share: Share of the unlabelled data to learn from, for learning curves; 0 is random weights (what a system needs
+            besides them, such as scales and vocabularies, it learns from all data).
     """
 
-    task: str
-    view: str
-    job: Job
-    results: str
-    features: str
-    forbidden: tuple[str, ...]
-    limit_s: float | None = None
-    threads: int = 1
-    anew: bool = False
+    spec: RunSpec
+    module: Module
+    classifier: Module
+    learner: Module | None = None
+    trained_from: str | None = None
+    declaration: str = ""
+    layer: int = -1
+    share: float = 1.0
+
+    @property
+    def key(self) -> str:
+        """As ``6s``; ``6s.layer1`` and ``6s.share0.25`` for what goes beyond the plan's eleven."""
+        layer = "" if self.layer == -1 else f".layer{self.layer + 1}"
+        share = "" if self.share == 1 else f".share{self.share:g}"
+        return f"{self.spec.key}{layer}{share}"
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether a module of it asks for one, by ``device``."""
+        modules = (self.module, self.classifier, self.learner)
+        return any(str(m.parameters.get("device")).startswith("cuda") for m in modules if m is not None)
+
+    @property
+    def modules(self) -> dict[str, Any]:
+        """For manifests."""
+        found = {"module": self.module.described, "classifier": self.classifier.described}
+        if self.learner is not None:
+            found["learner"] = self.learner.described
+        if self.trained_from is not None:
+            found["trained_from"] = {
+                "file": Path(self.trained_from).name,
+                "content": file_fingerprint(Path(self.trained_from)),
+                "declaration": self.declaration,
+            }
+        return found
 
 
-def do(order: Order, connection: Connection | None = None) -> RunRecord:
-    """One run in this process; whatever a system does wrong becomes a status."""
-    torch.set_num_threads(order.threads)
-    results = Results(order.results)
-
-    def notify(what: str) -> None:
-        if connection is not None:
-            connection.send(what)
-
-    view: View = pickle.loads(Path(order.view).read_bytes())
-    store = FeatureStore(Folder(order.features))
-    run = RunCondition(view, order.job, results, store, order.forbidden, notify, order.anew)
-    try:
-        record = run()
-    except Violation as error:
-        record = run.record(error.status, str(error))
-    except NotApplicable as error:
-        record = run.record("not applicable", str(error))
-    except AssayError as error:
-        record = run.record("failed", str(error))
-    except Exception as error:
-        record = run.record("failed", f"{type(error).__name__}: {first_line(error)}", traceback.format_exc())
-    if record != results.read_run(record.task, record.run):
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        record = replace(record, peak_bytes=peak * (1 if sys.platform == "darwin" else 1024))
-        results.write_run(record)
-    return record
-
-
-def _process(order: Order, connection: Connection) -> None:
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    do(order, connection)
-    connection.send(None)
-    connection.close()
-
-
-def _end_with_parent() -> None:
-    """Nobody waits for this run any more: another may be doing it already."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-def _clean_processes() -> Any:
-    """Processes forked from one that has loaded the code but never saw the data: quick to start, and without labels."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["assay.broad.run.job", "sklearn.svm", "sklearn.linear_model"])
-    return context
-
-
-class _Running:
-    """A process at work, and how long it has been at its present fit."""
-
-    def __init__(self, order: Order) -> None:
-        self.order, self.what = order, "starting"
-        context = _clean_processes()
-        self.connection, theirs = context.Pipe(duplex=False)
-        self.process = context.Process(target=_process, args=(order, theirs), daemon=True)
-        self.process.start()
-        theirs.close()
-        self.since = time.monotonic()
-
-    def finished(self) -> RunRecord | None:
-        """How it went, once it is over."""
-        alive = self.process.is_alive()  # before listening: what it said at last is still heard
-        try:
-            while self.connection.poll():
-                what = self.connection.recv()
-                if what is None:
-                    self.process.join()
-                    return Results(self.order.results).read_run(self.order.task, self.order.job.key)
-                self.what, self.since = what, time.monotonic()
-        except (EOFError, OSError):
-            pass
-        if not alive:
-            self.process.join()
-            code = self.process.exitcode
-            died = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-            return _lost(self.order, "failed", f"the process died at {self.what!r} ({died})")
-        limit = self.order.limit_s
-        if limit is not None and self.what != "starting" and time.monotonic() - self.since > limit:
-            self.stop()
-            return _lost(self.order, "timeout", f"{self.what!r} took longer than {limit:g} s")
-        return None
-
-    def stop(self) -> None:
-        """Now."""
-        self.process.kill()
-        self.process.join()
-
-
-def work(orders: Sequence[Order], processes: int = 1, ray: bool | str = False) -> Iterator[RunRecord]:
-    """Do all of them, some at a time, and say how each went as it ends."""
-    if processes < 1:
-        raise AssayError(f"processes={processes} must be at least 1")
-    if ray:
-        yield from _on_ray(orders, ray)
-        return
-    waiting = list(orders)
-    running: list[_Running] = []
-    total, done = len(waiting), 0
-    report("runs", 0, total)
-    try:
-        while waiting or running:
-            while waiting and len(running) < processes:
-                running.append(_Running(waiting.pop(0)))
-            for one in list(running):
-                record = one.finished()
-                if record is not None:
-                    running.remove(one)
-                    done += 1
-                    report("runs", done, total)
-                    yield record
-            time.sleep(0.02)
-    finally:
-        for one in running:
-            one.stop()
-
-
-def _on_ray(orders: Sequence[Order], address: bool | str) -> Iterator[RunRecord]:
-    """Each run a task of a Ray cluster, still in a process of its own; the folder is one that all nodes see.
-
-    A run has a core for each of its threads, and a GPU if one of its modules asks for it. Where its worker or its node
-    is lost it is done again, up to `RETRIES` times; then its status is ``failed``.
-    """
-    if not orders:
-        return
-    ray = start_ray(address)
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    most = max(int(node.get("CPU", 0)) for node in nodes)
-    if any(order.job.on_gpu for order in orders) and not any(node.get("GPU", 0) for node in nodes):
-        raise AssayError("a module asks for device=cuda, and no node of the Ray cluster has a GPU")
-    here = Path.cwd()
-
-    @ray.remote(max_retries=RETRIES)  # type: ignore[untyped-decorator]
-    def one(order: Order) -> RunRecord:
-        if not Path(order.view).exists():
-            raise AssayError(f"{socket.gethostname()} does not see {order.results}: use a folder that all nodes share")
-        if here.is_dir():  # data may be named relative to it
-            os.chdir(here)
-        return next(iter(work([order])))
-
-    waiting: dict[Any, Order] = {}
-    for order in orders:
-        cores = max(min(order.threads, most), 1)
-        task = one.options(num_cpus=cores, num_gpus=int(order.job.on_gpu))
-        waiting[task.remote(replace(order, threads=cores))] = order
-    try:
-        while waiting:
-            (ready,), _ = ray.wait(list(waiting), num_returns=1)
-            order = waiting.pop(ready)
-            try:
-                record = ray.get(ready)
-            except ray.exceptions.RayError as error:
-                record = _lost(order, "failed", f"Ray: {first_line(getattr(error, 'cause', None) or error)}")
-            report("runs", len(orders) - len(waiting), len(orders))
-            yield record
-    finally:
-        for task in waiting:
-            ray.cancel(task, force=True)
-
-
-def _lost(order: Order, status: str, reason: str) -> RunRecord:
-    """The record of a run that could not write its own."""
-    record = RunRecord(order.task, order.job.key, status, reason, modules=order.job.modules)
-    Results(order.results).write_run(record)
-    return record
+def make_job(spec: RunSpec, view_modality: Any, teams: Mapping[str, Team], evaluators: Evaluators) -> Job:
+    """What a run is made of, by its condition."""
+    condition = spec.condition
+    parts = teams[spec.team].parts.get(view_modality) if spec.team is not None else None
+    if spec.team is not None and parts is None:
+        raise AssayError(f"team {teams[spec.team].name} has no system for {view_modality}")
+    module = evaluators.extractor if condition.features == "FE" else parts.preprocessor  # type: ignore[union-attr]
+    classifier = evaluators.classifier if condition.classifier == "SOTA" else parts.classifier  # type: ignore[union-attr]
+    job = Job(spec, module, classifier)
+    if condition.unsupervised is not None:
+        assert parts is not None
+        job = replace(job, learner=parts.learner)
+        if condition.unsupervised == "DUL" and parts.trained_from is not None:
+            job = replace(job, trained_from=str(parts.trained_from.absolute()), declaration=parts.declaration)
+    return job

@@ -35,7 +35,7 @@ class Seen:
     def outside(self) -> list[str]:
         """The files opened that belong neither to Python and its packages nor to the system, and are not code."""
         own = {
-            sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), str(Path(__file__).parents[1]),
+            sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), str(Path(__file__).parents[2]),
             "/proc", "/sys", "/dev", "/usr", "/etc",
         }  # fmt: skip
         code = tuple(all_suffixes())

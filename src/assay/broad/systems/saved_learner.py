@@ -17,7 +17,8 @@ from assay.core.errors import AssayError, first_line
 from assay.core.folder import Folder
 
 # What learners are made of: modules of ours whose classes do nothing when they are made, …
-_OURS = ("assay.networks", "assay.training", "assay.broad.systems")
+_MODULES = ("assay.broad.systems.features", "assay.broad.systems.learners", "assay.broad.systems.classifiers")
+_OURS = ("assay.networks", "assay.training", *_MODULES)
 # … the functions by which arrays and tensors are put together again, …
 _FUNCTIONS = {
     ("numpy._core.multiarray", "_reconstruct"),

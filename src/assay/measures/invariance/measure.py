@@ -6,21 +6,17 @@ Goodfellow, Le, Saxe, Lee, Ng 2009, "Measuring invariances in deep networks".
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
 
 from assay.core.errors import AssayError
-from assay.core.progress import report
 from assay.measures.base import Measure, batch_size, require_batch_size
 from assay.measures.invariance.firing import (
-    SCORED,
     SIGNS,
-    SLACK,
     SignedScores,
     Signs,
     choose_sign,
@@ -29,17 +25,16 @@ from assay.measures.invariance.firing import (
     top_count,
     top_proportion_mean,
 )
-from assay.measures.invariance.passes import Driven, Near, near_from_responses, replace_units
+from assay.measures.invariance.passes import Passes
+from assay.measures.invariance.unit_responses import Near, UnitResponses, Units
 from assay.stats.bootstrap import crossed_picks, percentile_interval
-from assay.stimuli.invariance_test import ClosedTest, InvarianceTest, OpenTest
+from assay.stimuli.invariance_test import InvarianceTest
 from assay.stimuli.pictures import strip
 from assay.subject.layers import ALL, Layers
 from assay.subject.subject import Subject
 
 Array = np.ndarray[Any, Any]
-Units = Literal["all", "channels", "centre"]
 STATUSES = ("ok", "tied", "constant", "sparse", "always on", "silent", "not finite")
-_LOOK_AGAIN = 1 << 27  # responses of units with many ties kept at a time
 _SHOWN = 6  # stimuli in a picture
 
 
@@ -136,13 +131,22 @@ class Invariance(Measure):
     def _scored(self, subject: Subject) -> Iterator[tuple[dict[str, Any], pd.DataFrame | None, Near | None]]:
         """Per layer and transformation, named: the scores of its units, and Z with local rates of the chosen signs."""
         with subject.showing():
-            stream = _Stream(self, subject)
-            stream.show()
-            for transformation, found in stream.near().items():
-                scored = {layer: _scores(stream.driven[layer], nears) for layer, nears in found.items()}
-                for order, layer in enumerate(stream.layers):
+            passes = Passes(
+                self.test,
+                subject,
+                self.layers,
+                batch_size(subject, self.batch_size),
+                firing_rate=self.firing_rate,
+                near_max=self.near_max,
+                signs=self.signs,
+                units=self.units,
+            )
+            passes.show()
+            for transformation, found in passes.near().items():
+                scored = {layer: _scores(passes.responses[layer], nears) for layer, nears in found.items()}
+                for order, layer in enumerate(passes.layers):
                     labels = {"layer": layer, "order": order, "test": self.test.name, "transformation": transformation}
-                    yield labels, *scored.get(stream.repeats.get(layer, layer), (None, None))
+                    yield labels, *scored.get(passes.repeats.get(layer, layer), (None, None))
 
     # -- rows -----------------------------------------------------------------------------------------
 
@@ -205,203 +209,14 @@ class Invariance(Measure):
         return [strip([by_number[n] for n in row.tolist()]) if len(row) else b"" for row in shown]
 
 
-class _Stream:
-    """One pass of a test through a subject, and what is needed beyond it."""
-
-    def __init__(self, measure: Invariance, subject: Subject) -> None:
-        self.measure, self.subject, self.test = measure, subject, measure.test
-        self.size = batch_size(subject, measure.batch_size)
-        self.driven: dict[str, Driven] = {}
-        self.layers: list[str] = []
-        self.repeats: dict[str, str] = {}
-        self._not_per_stimulus: set[str] = set()
-        firing_count(len(self.test), measure.firing_rate)
-
-    def show(self) -> None:
-        """Show all stimuli; every layer keeps what drives it."""
-        n, measure = len(self.test), self.measure
-        shown = 0
-        for batch in self._batches():
-
-            def visit(layer: str, output: Tensor, count: int = len(batch)) -> None:
-                if self._fits(layer, output, count):
-                    if layer not in self.driven:
-                        self.driven[layer] = Driven(n, measure.firing_rate, measure.signs)
-                    self.driven[layer].extend(self._responses(output))
-
-            self.subject.visit(batch, visit, measure.layers, repeats=False)
-            shown += len(batch)
-            report(f"{self.subject.name}: stimuli", shown, n)
-        self.layers = self.subject.choose(measure.layers)
-        self.repeats = self.subject.repeats(measure.layers)
-
-    def near(self) -> dict[str, dict[str, dict[int, Near]]]:
-        """Per transformation, layer and sign: Z of all units, with local rates."""
-        asked = {transformation: _Asked(self.test, transformation) for transformation in self.test.transformations}
-        found = {
-            t: {layer: self._from_kept(driven, a) for layer, driven in self.driven.items()} for t, a in asked.items()
-        }
-        again = {layer: np.flatnonzero(np.any([found[t][layer][1] for t in asked], axis=0)) for layer in self.driven}
-        nears = {t: {layer: by_sign for layer, (by_sign, _) in layers.items()} for t, layers in found.items()}
-        for layer, units, responses in self._look_again(again):
-            for t, a in asked.items():
-                mine = found[t][layer][1][units]
-                for sign in nears[t][layer]:
-                    more = near_from_responses(
-                        responses[:, mine], sign, self.measure.firing_rate, self.measure.near_max, a.eligible, a.table
-                    )
-                    nears[t][layer][sign] = replace_units(nears[t][layer][sign], units[mine], more)
-        if isinstance(self.test, OpenTest):
-            for t, layers in nears.items():
-                self._show_transforms(self.test, t, layers)
-        return nears
-
-    def _from_kept(self, driven: Driven, asked: _Asked) -> tuple[dict[int, Near], Array]:
-        """By sign what the largest responses tell, and which units they tell too little of."""
-        nears: dict[int, Near] = {}
-        unknown = np.zeros(len(driven.finite), dtype=bool)
-        met = np.zeros_like(unknown)
-        for sign in driven.signs:
-            near, beyond = driven.near(sign, self.measure.near_max, asked.eligible)
-            if asked.table is not None:
-                near = replace(near, local=driven.local_rates(sign, near, asked.table))
-            nears[sign] = near
-            unknown |= beyond
-            met |= np.isin(near.status, SCORED) & (near.firing <= (1 + SLACK) * driven.asked)
-        return nears, unknown & ~met & driven.finite
-
-    def _batches(self) -> Iterator[Tensor]:
-        for batch in self.test.batches(self.size):
-            yield torch.from_numpy(batch).to(self.subject.device)
-
-    def _fits(self, layer: str, output: Tensor, count: int) -> bool:
-        if self.subject.is_per_sample(layer) and len(output) == count and layer not in self._not_per_stimulus:
-            return True
-        if layer in self.driven:
-            raise AssayError(f"layer {layer!r} of {self.subject.name!r} has not one entry per stimulus in every batch")
-        self._not_per_stimulus.add(layer)
-        return False
-
-    def _responses(self, output: Tensor) -> Tensor:
-        """The layer's output as stimuli × units."""
-        x = torch.view_as_real(output) if output.is_complex() else output
-        if not x.is_floating_point():
-            x = x.float()
-        if x.dim() > 2 and self.measure.units == "channels":
-            x = x.flatten(2).amax(2)
-        elif x.dim() > 2 and self.measure.units == "centre":
-            for axis in range(x.dim() - 1, 1, -1):
-                x = x.select(axis, x.shape[axis] // 2)
-        return x.reshape(len(x), -1)
-
-    def _look_again(self, wanted: dict[str, Array]) -> Iterator[tuple[str, Array, Array]]:
-        """All responses of units whose ties are many, layer by layer, a bounded number of units at a time."""
-        step = max(_LOOK_AGAIN // len(self.test), 1)
-        portions = [(layer, u) for layer, units in wanted.items() for u in _portions(units, step)]
-        while portions:
-            now: dict[str, Array] = {}
-            while portions and portions[0][0] not in now and sum(map(len, now.values())) < step:
-                layer, units = portions.pop(0)
-                now[layer] = units
-            held: dict[str, list[Array]] = {layer: [] for layer in now}
-
-            def visit(layer: str, output: Tensor, now: Any = now, held: Any = held) -> None:
-                columns = torch.from_numpy(now[layer]).to(output.device)
-                picked = self._responses(output).index_select(1, columns)
-                held[layer].append((picked if picked.dtype == torch.float64 else picked.float()).cpu().numpy())
-
-            for batch in self._batches():
-                self.subject.visit(batch, visit, list(now))
-            for layer, units in now.items():
-                yield layer, units, np.concatenate(held[layer])
-
-    def _show_transforms(self, test: OpenTest, transformation: str, found: dict[str, dict[int, Near]]) -> None:
-        """Show the stimuli that drive any unit at all magnitudes, and see whether the units go on firing."""
-        shown = [near.stimulus for nears in found.values() for near in nears.values()]
-        wanted = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *shown]))
-        if not len(wanted):
-            return
-        lookups = {layer: [_Lookup(s, near, wanted) for s, near in nears.items()] for layer, nears in found.items()}
-        one = torch.from_numpy(test.pictures(wanted[:1])).to(self.subject.device)
-        magnitudes = test.trajectory(transformation, one).shape[1]
-        step = max(self.size // magnitudes, 1)
-        for start in range(0, len(wanted), step):
-            stimuli = torch.from_numpy(test.pictures(wanted[start : start + step])).to(self.subject.device)
-
-            def visit(layer: str, output: Tensor, first: int = start) -> None:
-                responses = self._responses(output)
-                for lookup in lookups[layer]:
-                    lookup.count(responses, first, magnitudes)
-
-            self.subject.visit(test.trajectory(transformation, stimuli).flatten(0, 1), visit, list(lookups))
-            report(f"{self.subject.name}: {transformation}", min(start + step, len(wanted)), len(wanted))
-        for layer, by_sign in lookups.items():
-            for lookup in by_sign:
-                found[layer][lookup.sign] = replace(found[layer][lookup.sign], local=lookup.locals())
-
-
-class _Asked:
-    """What one transformation asks of the stimuli: which may be in Z, and their trajectories if they are known."""
-
-    def __init__(self, test: InvarianceTest, transformation: str) -> None:
-        self.table = test.trajectories(transformation) if isinstance(test, ClosedTest) else None
-        among = test.among(transformation) if isinstance(test, ClosedTest) else None
-        self.eligible = np.isin(np.arange(len(test)), among) if among is not None else np.ones(len(test), dtype=bool)
-
-
-class _Lookup:
-    """The pairs (unit, z) of a layer and sign in the order of z, and how often the unit fires on transforms of z."""
-
-    def __init__(self, sign: int, near: Near, shown: Array) -> None:
-        self.sign = sign
-        place = np.searchsorted(shown, near.stimulus)
-        self.order = np.argsort(place, kind="stable")
-        self.place, self.unit = place[self.order], near.unit[self.order]
-        self.limit = torch.from_numpy(sign * near.thresholds[self.unit])
-        self.fired = torch.zeros(len(place), dtype=torch.int64)
-        self.magnitudes = 0
-
-    def begin(self, responses: Tensor, magnitudes: int) -> None:
-        """Where in a flat table of all responses those of each pair are."""
-        device, units = responses.device, responses.shape[1]
-        self.magnitudes, self.row = magnitudes, magnitudes * units
-        self.column = torch.from_numpy(self.place * self.row + self.unit).to(device)
-        self.step = units * torch.arange(magnitudes, device=device)[:, None]
-        self.limit = self.limit.to(responses)  # thresholds are responses: nothing is lost
-        self.fired = self.fired.to(device)
-
-    def count(self, responses: Tensor, first: int, magnitudes: int) -> None:
-        """Responses to all magnitudes of the stimulus at place ``first``, then of the next, …"""
-        if not self.magnitudes:
-            self.begin(responses, magnitudes)
-        low, high = self.place.searchsorted((first, first + len(responses) // magnitudes)).tolist()
-        if low == high:
-            return
-        # Magnitudes first: along a row of responses the memory is read in order.
-        places = self.column[low:high] - first * self.row + self.step
-        values = responses.reshape(-1).index_select(0, places.reshape(-1)).view_as(places)  # twice as fast as take
-        limit = self.limit[low:high]
-        torch.sum(values > limit if self.sign > 0 else values < limit, 0, out=self.fired[low:high])
-
-    def locals(self) -> Array:
-        """Local rates in the order of the pairs given."""
-        back = np.empty(len(self.order))
-        back[self.order] = self.fired.cpu().numpy() / max(self.magnitudes, 1)
-        return back
-
-
-def _scores(driven: Driven, nears: dict[int, Near]) -> tuple[pd.DataFrame, Near]:
+def _scores(responses: UnitResponses, nears: dict[int, Near]) -> tuple[pd.DataFrame, Near]:
     """The scores of a layer's units, and the pairs of their chosen signs."""
     signed = [
-        SignedScores(sign, near.thresholds, near.firing / driven.n, _mean_local(near), near.status)
+        SignedScores(sign, near.thresholds, near.firing / responses.n, _mean_local(near), near.status)
         for sign, near in nears.items()
     ]
-    scores = choose_sign(signed, driven.asked / driven.n, driven.finite)
+    scores = choose_sign(signed, responses.asked / responses.n, responses.finite)
     return scores, _chosen(scores, nears)
-
-
-def _portions(units: Array, step: int) -> list[Array]:
-    return [units[i : i + step] for i in range(0, len(units), step)]
 
 
 def _mean_local(near: Near) -> Array:

@@ -1,179 +1,224 @@
-"""What drives the units of a layer, found in one pass: thresholds, firing and near-maximal stimuli."""
+"""The passes of a test through a subject: all stimuli once, and again what the first pass could not tell."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from assay.measures.invariance.firing import SCORED, SIGNS, SLACK, Signs, fire, firing_count, near_count, status_of
-from assay.measures.invariance.top_responses import TopResponses
+from assay.core.errors import AssayError
+from assay.core.progress import report
+from assay.measures.invariance.firing import SCORED, SLACK, Signs, firing_count
+from assay.measures.invariance.unit_responses import (
+    Near,
+    UnitResponses,
+    Units,
+    near_from_responses,
+    replace_units,
+    responses_of,
+)
+from assay.stimuli.invariance_test import ClosedTest, InvarianceTest, OpenTest
+from assay.subject.layers import Layers
+from assay.subject.subject import Subject
 
 Array = np.ndarray[Any, Any]
-_CHUNK = 1 << 26  # stimuli × units of firing laid out at a time
+_LOOK_AGAIN = 1 << 27  # responses of units with many ties kept at a time
 
 
-@dataclass(frozen=True)
-class Near:
-    """Units of one sign: rates, status, and Z as pairs (unit, stimulus) with the local rate of each pair."""
+class Passes:
+    """The pass of a test through a subject, and what is needed beyond it; the settings are those of `Invariance`.
 
-    thresholds: Array
-    firing: Array
-    status: Array
-    unit: Array
-    stimulus: Array
-    local: Array
-
-
-class Driven:
-    """The responses of one layer over a stream of n stimuli, as far as its invariance depends on them.
-
-    Keeps, per unit and sign, the ⌈G·n⌉ largest responses and a quarter more, the extremes and how often they were
-    reached: memory grows with units, not with stimuli.
+    After `show`, ``responses`` has what each layer's units responded to, ``layers`` the names of all layers asked for,
+    and ``repeats`` those that are the same as an earlier one.
     """
 
-    def __init__(self, n: int, firing_rate: float, signs: Signs) -> None:
-        self.n, self.asked, self.shown = n, firing_count(n, firing_rate), 0
-        self.firing_rate, self.signs = firing_rate, SIGNS[signs]
-        count = min(n, self.asked + int(SLACK * self.asked) + 1)
-        self.top: dict[int, TopResponses] = {sign: TopResponses(count) for sign in self.signs}
-        self.extreme: dict[int, Tensor] = {}
-        self.reached: dict[int, Tensor] = {}
-        self._sorted: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
+    def __init__(
+        self,
+        test: InvarianceTest,
+        subject: Subject,
+        chosen: Layers,
+        size: int,
+        *,
+        firing_rate: float,
+        near_max: int | float,
+        signs: Signs,
+        units: Units,
+    ) -> None:
+        self.test, self.subject, self.chosen, self.size = test, subject, chosen, size
+        self.firing_rate, self.near_max, self.signs, self.units = firing_rate, near_max, signs, units
+        self.responses: dict[str, UnitResponses] = {}
+        self.layers: list[str] = []
+        self.repeats: dict[str, str] = {}
+        self._not_per_stimulus: set[str] = set()
+        firing_count(len(test), firing_rate)
 
-    def extend(self, responses: Tensor) -> None:
-        """Add a batch: stimuli × units."""
-        low, high = torch.aminmax(responses, dim=0)  # NaN if there is one
-        for sign, largest in ((1, high), (-1, -low)):
-            if self.shown:
-                largest = torch.maximum(largest, self.extreme[sign])  # NaN stays
-            if sign in self.signs:
-                values = responses if sign > 0 else -responses
-                self.top[sign].extend(values)
-                self._count_ties(sign, values, largest)
-            self.extreme[sign] = largest
-        self.shown += len(responses)
+    def show(self) -> None:
+        """Show all stimuli; every layer keeps what drives its units."""
+        n, shown = len(self.test), 0
+        for batch in self._batches():
 
-    def _count_ties(self, sign: int, values: Tensor, largest: Tensor) -> None:
-        """On how many stimuli a unit was at its largest response; of interest where all that is kept is at it.
+            def visit(layer: str, output: Tensor, count: int = len(batch)) -> None:
+                if self._fits(layer, output, count):
+                    if layer not in self.responses:
+                        self.responses[layer] = UnitResponses(n, self.firing_rate, self.signs)
+                    self.responses[layer].extend(responses_of(output, self.units))
 
-        While no more was shown than could be kept twice over, all units are counted; after that only those that are
-        tied and have been counted all along; −1 for the others.
-        """
-        if self.shown + len(values) <= 2 * self.top[sign].count:
-            equal = (values == largest).sum(0, dtype=torch.int32)
-            if self.shown:
-                equal += torch.where(largest == self.extreme[sign], self.reached[sign], 0)
-            self.reached[sign] = equal
+            self.subject.visit(batch, visit, self.chosen, repeats=False)
+            shown += len(batch)
+            report(f"{self.subject.name}: stimuli", shown, n)
+        self.layers = self.subject.choose(self.chosen)
+        self.repeats = self.subject.repeats(self.chosen)
+
+    def near(self) -> dict[str, dict[str, dict[int, Near]]]:
+        """Per transformation, layer and sign: Z of all units, with local rates."""
+        asked = {
+            transformation: _Transformation(self.test, transformation) for transformation in self.test.transformations
+        }
+        found = {
+            t: {layer: self._from_kept(kept, a) for layer, kept in self.responses.items()} for t, a in asked.items()
+        }
+        again = {layer: np.flatnonzero(np.any([found[t][layer][1] for t in asked], axis=0)) for layer in self.responses}
+        nears = {t: {layer: by_sign for layer, (by_sign, _) in layers.items()} for t, layers in found.items()}
+        for layer, units, responses in self._look_again(again):
+            for t, a in asked.items():
+                mine = found[t][layer][1][units]
+                for sign in nears[t][layer]:
+                    more = near_from_responses(
+                        responses[:, mine], sign, self.firing_rate, self.near_max, a.eligible, a.table
+                    )
+                    nears[t][layer][sign] = replace_units(nears[t][layer][sign], units[mine], more)
+        if isinstance(self.test, OpenTest):
+            for t, layers in nears.items():
+                self._show_transforms(self.test, t, layers)
+        return nears
+
+    def _from_kept(self, kept: UnitResponses, asked: _Transformation) -> tuple[dict[int, Near], Array]:
+        """By sign what the largest responses tell, and which units they tell too little of."""
+        nears: dict[int, Near] = {}
+        unknown = np.zeros(len(kept.finite), dtype=bool)
+        met = np.zeros_like(unknown)
+        for sign in kept.signs:
+            near, beyond = kept.near(sign, self.near_max, asked.eligible)
+            if asked.table is not None:
+                near = replace(near, local=kept.local_rates(sign, near, asked.table))
+            nears[sign] = near
+            unknown |= beyond
+            met |= np.isin(near.status, SCORED) & (near.firing <= (1 + SLACK) * kept.asked)
+        return nears, unknown & ~met & kept.finite
+
+    def _batches(self) -> Iterator[Tensor]:
+        for batch in self.test.batches(self.size):
+            yield torch.from_numpy(batch).to(self.subject.device)
+
+    def _fits(self, layer: str, output: Tensor, count: int) -> bool:
+        if self.subject.is_per_sample(layer) and len(output) == count and layer not in self._not_per_stimulus:
+            return True
+        if layer in self.responses:
+            raise AssayError(f"layer {layer!r} of {self.subject.name!r} has not one entry per stimulus in every batch")
+        self._not_per_stimulus.add(layer)
+        return False
+
+    def _look_again(self, wanted: dict[str, Array]) -> Iterator[tuple[str, Array, Array]]:
+        """All responses of units whose ties are many, layer by layer, a bounded number of units at a time."""
+        step = max(_LOOK_AGAIN // len(self.test), 1)
+        portions = [(layer, u) for layer, units in wanted.items() for u in _portions(units, step)]
+        while portions:
+            now: dict[str, Array] = {}
+            while portions and portions[0][0] not in now and sum(map(len, now.values())) < step:
+                layer, units = portions.pop(0)
+                now[layer] = units
+            held: dict[str, list[Array]] = {layer: [] for layer in now}
+
+            def visit(layer: str, output: Tensor, now: Any = now, held: Any = held) -> None:
+                columns = torch.from_numpy(now[layer]).to(output.device)
+                picked = responses_of(output, self.units).index_select(1, columns)
+                held[layer].append((picked if picked.dtype == torch.float64 else picked.float()).cpu().numpy())
+
+            for batch in self._batches():
+                self.subject.visit(batch, visit, list(now))
+            for layer, units in now.items():
+                yield layer, units, np.concatenate(held[layer])
+
+    def _show_transforms(self, test: OpenTest, transformation: str, found: dict[str, dict[int, Near]]) -> None:
+        """Show the stimuli that drive any unit at all magnitudes, and see whether the units go on firing."""
+        shown = [near.stimulus for nears in found.values() for near in nears.values()]
+        wanted = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *shown]))
+        if not len(wanted):
             return
-        reached = self.reached[sign] if self.shown else torch.zeros_like(largest, dtype=torch.int32)
-        tied = (self.top[sign].floor == largest) & (reached >= 0)
-        if self.shown:
-            tied &= largest == self.extreme[sign]
-        reached[~tied] = -1
-        if tied.any():
-            columns = tied.nonzero()[:, 0]
-            reached[columns] += (values.index_select(1, columns) == largest[columns]).sum(0, dtype=torch.int32)
-        self.reached[sign] = reached
+        lookups = {
+            layer: [_FiringOnTransforms(s, near, wanted) for s, near in nears.items()] for layer, nears in found.items()
+        }
+        one = torch.from_numpy(test.pictures(wanted[:1])).to(self.subject.device)
+        magnitudes = test.trajectory(transformation, one).shape[1]
+        step = max(self.size // magnitudes, 1)
+        for start in range(0, len(wanted), step):
+            stimuli = torch.from_numpy(test.pictures(wanted[start : start + step])).to(self.subject.device)
 
-    @cached_property
-    def finite(self) -> Array:
-        """Units that never gave NaN or infinity."""
-        return (self.extreme[1].isfinite() & self.extreme[-1].isfinite()).cpu().numpy()
+            def visit(layer: str, output: Tensor, first: int = start) -> None:
+                responses = responses_of(output, self.units)
+                for lookup in lookups[layer]:
+                    lookup.count(responses, first, magnitudes)
 
-    def _kept(self, sign: int) -> tuple[Tensor, Tensor, Tensor]:
-        """The largest responses, their stimuli, and which of them are above the threshold; all kept × units."""
-        if sign not in self._sorted:
-            values, stimuli = self.top.pop(sign).sorted()
-            fires = (values >= values[self.asked - 1]) & torch.from_numpy(self.finite).to(values.device)
-            self._sorted[sign] = values, stimuli.long().clamp_min(0), fires  # a unit of NaN has no stimuli
-        return self._sorted[sign]
-
-    def near(self, sign: int, near_max: int | float, eligible: Array) -> tuple[Near, Array]:
-        """Units of one sign, Z among the eligible stimuli; and which units' ties go beyond what was kept.
-
-        Those units come out with no pairs: their responses must be looked at again (see `near_from_responses`).
-        """
-        values, stimuli, fires = self._kept(sign)
-        kth, low, high = values[self.asked - 1], -self.extreme[-sign], self.extreme[sign]
-        beyond = fires.all(0) & (self.n > len(values))
-        counted = torch.where(kth == high, self.reached[sign], -1)
-        firing = torch.where(beyond & (counted >= 0), counted, fires.sum(0))
-        place = fires.sum(0).clamp_max(len(values) - 1)
-        thresholds = torch.where(beyond, torch.nan, values.gather(0, place[None])[0].double())
-        may = torch.from_numpy(eligible).to(values.device)
-        driven = fires & may[stimuli] & ~beyond
-        count = driven.sum(0)
-        chosen = torch.from_numpy(near_count(near_max, count.cpu().numpy())).to(values.device)
-        within = driven & (driven.cumsum(0) <= chosen)
-        cutoff = torch.where(within, values, torch.inf).amin(0)
-        pairs = (driven & (values >= cutoff)).T.nonzero()
-        status = status_of(
-            constant=(high == low).cpu().numpy(),
-            sparse=(kth == low).cpu().numpy(),
-            firing=firing.cpu().numpy(),
-            silent=(count == 0).cpu().numpy(),
-            n=self.n,
-            asked=self.asked,
-        )
-        # A unit tied at its extreme on more than half of the stimuli is known to be always on.
-        unknown = beyond.cpu().numpy() & (status == "silent")
-        usable = torch.from_numpy(np.isin(status, SCORED)).to(values.device)
-        pairs = pairs[usable[pairs[:, 0]]]
-        unit, stimulus = pairs[:, 0].cpu().numpy(), stimuli.T[pairs[:, 0], pairs[:, 1]].cpu().numpy()
-        rates = (thresholds.cpu().numpy(), firing.cpu().numpy(), status)
-        return Near(*rates, unit, stimulus, np.full(len(unit), np.nan)), unknown
-
-    def local_rates(self, sign: int, near: Near, trajectories: Array) -> Array:
-        """Per pair (unit, z) the share of T(z) on which the unit fires; T(z) are rows padded with −1."""
-        values, stimuli, fires = self._kept(sign)
-        table = torch.from_numpy(trajectories).to(values.device)
-        unit, stimulus = (torch.from_numpy(a).to(values.device).long() for a in (near.unit, near.stimulus))
-        local = torch.empty(len(unit), dtype=torch.float64, device=values.device)
-        step = max(_CHUNK // self.n, 1)
-        for start in range(0, values.shape[1], step):
-            columns = slice(start, start + step)
-            laid_out = torch.zeros((self.n, fires[:, columns].shape[1]), dtype=torch.bool, device=values.device)
-            laid_out.scatter_(0, stimuli[:, columns], fires[:, columns])
-            mine = ((unit >= start) & (unit < start + step)).nonzero()[:, 0]
-            local[mine] = _shares(laid_out, unit[mine] - start, stimulus[mine], table)
-        return local.cpu().numpy()
+            self.subject.visit(test.trajectory(transformation, stimuli).flatten(0, 1), visit, list(lookups))
+            report(f"{self.subject.name}: {transformation}", min(start + step, len(wanted)), len(wanted))
+        for layer, by_sign in lookups.items():
+            for lookup in by_sign:
+                found[layer][lookup.sign] = replace(found[layer][lookup.sign], local=lookup.locals())
 
 
-def near_from_responses(
-    responses: Array, sign: int, firing_rate: float, near_max: int | float, eligible: Array, trajectories: Array | None
-) -> Near:
-    """The same from all responses of a few units (stimuli × units), for those whose ties are many."""
-    fired = fire(sign * responses, firing_rate, near_max, eligible)
-    stimulus, unit = np.nonzero(fired.near & np.isin(fired.status, SCORED))
-    order = np.lexsort((stimulus, -sign * responses[stimulus, unit], unit))  # what drives a unit most comes first
-    stimulus, unit = stimulus[order], unit[order]
-    local = np.full(len(unit), np.nan)
-    if trajectories is not None:
-        laid_out, *rest = (torch.from_numpy(a) for a in (fired.fires, unit, stimulus, trajectories))
-        local = _shares(laid_out, *rest).numpy()
-    return Near(fired.thresholds, fired.fires.sum(axis=0), fired.status, unit, stimulus, local)
+class _Transformation:
+    """What one transformation asks of the stimuli: which may be in Z, and their trajectories if they are known."""
+
+    def __init__(self, test: InvarianceTest, transformation: str) -> None:
+        self.table = test.trajectories(transformation) if isinstance(test, ClosedTest) else None
+        among = test.among(transformation) if isinstance(test, ClosedTest) else None
+        self.eligible = np.isin(np.arange(len(test)), among) if among is not None else np.ones(len(test), dtype=bool)
 
 
-def _shares(fires: Tensor, unit: Tensor, stimulus: Tensor, trajectories: Tensor) -> Tensor:
-    """Per pair (unit, z) the share of T(z) on which the unit fires, where it fires laid out stimuli × units."""
-    pieces = [torch.empty(0, dtype=torch.float64, device=fires.device)]
-    size = max(_CHUNK // (8 * trajectories.shape[1]), 1)
-    for some in torch.split(torch.arange(len(unit), device=fires.device), size):
-        path = trajectories[stimulus[some]]
-        hit = fires[path.clamp_min(0), unit[some][:, None]] & (path >= 0)
-        pieces.append(hit.sum(1).double() / (path >= 0).sum(1))
-    return torch.cat(pieces)
+class _FiringOnTransforms:
+    """The pairs (unit, z) of a layer and sign in the order of z, and how often the unit fires on transforms of z."""
+
+    def __init__(self, sign: int, near: Near, shown: Array) -> None:
+        self.sign = sign
+        place = np.searchsorted(shown, near.stimulus)
+        self.order = np.argsort(place, kind="stable")
+        self.place, self.unit = place[self.order], near.unit[self.order]
+        self.limit = torch.from_numpy(sign * near.thresholds[self.unit])
+        self.fired = torch.zeros(len(place), dtype=torch.int64)
+        self.magnitudes = 0
+
+    def begin(self, responses: Tensor, magnitudes: int) -> None:
+        """Where in a flat table of all responses those of each pair are."""
+        device, units = responses.device, responses.shape[1]
+        self.magnitudes, self.row = magnitudes, magnitudes * units
+        self.column = torch.from_numpy(self.place * self.row + self.unit).to(device)
+        self.step = units * torch.arange(magnitudes, device=device)[:, None]
+        self.limit = self.limit.to(responses)  # thresholds are responses: nothing is lost
+        self.fired = self.fired.to(device)
+
+    def count(self, responses: Tensor, first: int, magnitudes: int) -> None:
+        """Responses to all magnitudes of the stimulus at place ``first``, then of the next, …"""
+        if not self.magnitudes:
+            self.begin(responses, magnitudes)
+        low, high = self.place.searchsorted((first, first + len(responses) // magnitudes)).tolist()
+        if low == high:
+            return
+        # Magnitudes first: along a row of responses the memory is read in order.
+        places = self.column[low:high] - first * self.row + self.step
+        values = responses.reshape(-1).index_select(0, places.reshape(-1)).view_as(places)  # twice as fast as take
+        limit = self.limit[low:high]
+        torch.sum(values > limit if self.sign > 0 else values < limit, 0, out=self.fired[low:high])
+
+    def locals(self) -> Array:
+        """Local rates in the order of the pairs given."""
+        back = np.empty(len(self.order))
+        back[self.order] = self.fired.cpu().numpy() / max(self.magnitudes, 1)
+        return back
 
 
-def replace_units(near: Near, units: Array, found: Near) -> Near:
-    """``near`` with some of its units (numbers of them in ``units``) as ``found`` has them."""
-    columns = {name: getattr(near, name).copy() for name in ("thresholds", "firing", "status")}
-    for name, column in columns.items():
-        column[units] = getattr(found, name)
-    pairs = {"unit": units[found.unit], "stimulus": found.stimulus, "local": found.local}
-    return Near(**columns, **{name: np.concatenate([getattr(near, name), new]) for name, new in pairs.items()})
+def _portions(units: Array, step: int) -> list[Array]:
+    return [units[i : i + step] for i in range(0, len(units), step)]

@@ -1,0 +1,193 @@
+"""What a layer's units responded to, found in one pass: thresholds, firing and near-maximal stimuli."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from assay.measures.invariance.firing import SCORED, SIGNS, SLACK, Signs, fire, firing_count, near_count, status_of
+from assay.measures.invariance.top_responses import TopResponses
+
+Array = np.ndarray[Any, Any]
+Units = Literal["all", "channels", "centre"]
+_CHUNK = 1 << 26  # stimuli × units of firing laid out at a time
+
+
+def responses_of(output: Tensor, units: Units) -> Tensor:
+    """A layer's output as stimuli × units: all of them, or the largest or the central one of each channel."""
+    x = torch.view_as_real(output) if output.is_complex() else output
+    if not x.is_floating_point():
+        x = x.float()
+    if x.dim() > 2 and units == "channels":
+        x = x.flatten(2).amax(2)
+    elif x.dim() > 2 and units == "centre":
+        for axis in range(x.dim() - 1, 1, -1):
+            x = x.select(axis, x.shape[axis] // 2)
+    return x.reshape(len(x), -1)
+
+
+@dataclass(frozen=True)
+class Near:
+    """Units of one sign: rates, status, and Z as pairs (unit, stimulus) with the local rate of each pair."""
+
+    thresholds: Array
+    firing: Array
+    status: Array
+    unit: Array
+    stimulus: Array
+    local: Array
+
+
+class UnitResponses:
+    """The responses of one layer over a stream of n stimuli, as far as its invariance depends on them.
+
+    Keeps, per unit and sign, the ⌈G·n⌉ largest responses and a quarter more, the extremes and how often they were
+    reached: memory grows with units, not with stimuli.
+    """
+
+    def __init__(self, n: int, firing_rate: float, signs: Signs) -> None:
+        self.n, self.asked, self.shown = n, firing_count(n, firing_rate), 0
+        self.firing_rate, self.signs = firing_rate, SIGNS[signs]
+        count = min(n, self.asked + int(SLACK * self.asked) + 1)
+        self.top: dict[int, TopResponses] = {sign: TopResponses(count) for sign in self.signs}
+        self.extreme: dict[int, Tensor] = {}
+        self.reached: dict[int, Tensor] = {}
+        self._sorted: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
+
+    def extend(self, responses: Tensor) -> None:
+        """Add a batch: stimuli × units."""
+        low, high = torch.aminmax(responses, dim=0)  # NaN if there is one
+        for sign, largest in ((1, high), (-1, -low)):
+            if self.shown:
+                largest = torch.maximum(largest, self.extreme[sign])  # NaN stays
+            if sign in self.signs:
+                values = responses if sign > 0 else -responses
+                self.top[sign].extend(values)
+                self._count_ties(sign, values, largest)
+            self.extreme[sign] = largest
+        self.shown += len(responses)
+
+    def _count_ties(self, sign: int, values: Tensor, largest: Tensor) -> None:
+        """On how many stimuli a unit was at its largest response; of interest where all that is kept is at it.
+
+        While no more was shown than could be kept twice over, all units are counted; after that only those that are
+        tied and have been counted all along; −1 for the others.
+        """
+        if self.shown + len(values) <= 2 * self.top[sign].count:
+            equal = (values == largest).sum(0, dtype=torch.int32)
+            if self.shown:
+                equal += torch.where(largest == self.extreme[sign], self.reached[sign], 0)
+            self.reached[sign] = equal
+            return
+        reached = self.reached[sign] if self.shown else torch.zeros_like(largest, dtype=torch.int32)
+        tied = (self.top[sign].floor == largest) & (reached >= 0)
+        if self.shown:
+            tied &= largest == self.extreme[sign]
+        reached[~tied] = -1
+        if tied.any():
+            columns = tied.nonzero()[:, 0]
+            reached[columns] += (values.index_select(1, columns) == largest[columns]).sum(0, dtype=torch.int32)
+        self.reached[sign] = reached
+
+    @cached_property
+    def finite(self) -> Array:
+        """Units that never gave NaN or infinity."""
+        return (self.extreme[1].isfinite() & self.extreme[-1].isfinite()).cpu().numpy()
+
+    def _kept(self, sign: int) -> tuple[Tensor, Tensor, Tensor]:
+        """The largest responses, their stimuli, and which of them are above the threshold; all kept × units."""
+        if sign not in self._sorted:
+            values, stimuli = self.top.pop(sign).sorted()
+            fires = (values >= values[self.asked - 1]) & torch.from_numpy(self.finite).to(values.device)
+            self._sorted[sign] = values, stimuli.long().clamp_min(0), fires  # a unit of NaN has no stimuli
+        return self._sorted[sign]
+
+    def near(self, sign: int, near_max: int | float, eligible: Array) -> tuple[Near, Array]:
+        """Units of one sign, Z among the eligible stimuli; and which units' ties go beyond what was kept.
+
+        Those units come out with no pairs: their responses must be looked at again (see `near_from_responses`).
+        """
+        values, stimuli, fires = self._kept(sign)
+        kth, low, high = values[self.asked - 1], -self.extreme[-sign], self.extreme[sign]
+        beyond = fires.all(0) & (self.n > len(values))
+        counted = torch.where(kth == high, self.reached[sign], -1)
+        firing = torch.where(beyond & (counted >= 0), counted, fires.sum(0))
+        place = fires.sum(0).clamp_max(len(values) - 1)
+        thresholds = torch.where(beyond, torch.nan, values.gather(0, place[None])[0].double())
+        may = torch.from_numpy(eligible).to(values.device)
+        driven = fires & may[stimuli] & ~beyond
+        count = driven.sum(0)
+        chosen = torch.from_numpy(near_count(near_max, count.cpu().numpy())).to(values.device)
+        within = driven & (driven.cumsum(0) <= chosen)
+        cutoff = torch.where(within, values, torch.inf).amin(0)
+        pairs = (driven & (values >= cutoff)).T.nonzero()
+        status = status_of(
+            constant=(high == low).cpu().numpy(),
+            sparse=(kth == low).cpu().numpy(),
+            firing=firing.cpu().numpy(),
+            silent=(count == 0).cpu().numpy(),
+            n=self.n,
+            asked=self.asked,
+        )
+        # A unit tied at its extreme on more than half of the stimuli is known to be always on.
+        unknown = beyond.cpu().numpy() & (status == "silent")
+        usable = torch.from_numpy(np.isin(status, SCORED)).to(values.device)
+        pairs = pairs[usable[pairs[:, 0]]]
+        unit, stimulus = pairs[:, 0].cpu().numpy(), stimuli.T[pairs[:, 0], pairs[:, 1]].cpu().numpy()
+        rates = (thresholds.cpu().numpy(), firing.cpu().numpy(), status)
+        return Near(*rates, unit, stimulus, np.full(len(unit), np.nan)), unknown
+
+    def local_rates(self, sign: int, near: Near, trajectories: Array) -> Array:
+        """Per pair (unit, z) the share of T(z) on which the unit fires; T(z) are rows padded with −1."""
+        values, stimuli, fires = self._kept(sign)
+        table = torch.from_numpy(trajectories).to(values.device)
+        unit, stimulus = (torch.from_numpy(a).to(values.device).long() for a in (near.unit, near.stimulus))
+        local = torch.empty(len(unit), dtype=torch.float64, device=values.device)
+        step = max(_CHUNK // self.n, 1)
+        for start in range(0, values.shape[1], step):
+            columns = slice(start, start + step)
+            laid_out = torch.zeros((self.n, fires[:, columns].shape[1]), dtype=torch.bool, device=values.device)
+            laid_out.scatter_(0, stimuli[:, columns], fires[:, columns])
+            mine = ((unit >= start) & (unit < start + step)).nonzero()[:, 0]
+            local[mine] = _shares(laid_out, unit[mine] - start, stimulus[mine], table)
+        return local.cpu().numpy()
+
+
+def near_from_responses(
+    responses: Array, sign: int, firing_rate: float, near_max: int | float, eligible: Array, trajectories: Array | None
+) -> Near:
+    """The same from all responses of a few units (stimuli × units), for those whose ties are many."""
+    fired = fire(sign * responses, firing_rate, near_max, eligible)
+    stimulus, unit = np.nonzero(fired.near & np.isin(fired.status, SCORED))
+    order = np.lexsort((stimulus, -sign * responses[stimulus, unit], unit))  # what drives a unit most comes first
+    stimulus, unit = stimulus[order], unit[order]
+    local = np.full(len(unit), np.nan)
+    if trajectories is not None:
+        laid_out, *rest = (torch.from_numpy(a) for a in (fired.fires, unit, stimulus, trajectories))
+        local = _shares(laid_out, *rest).numpy()
+    return Near(fired.thresholds, fired.fires.sum(axis=0), fired.status, unit, stimulus, local)
+
+
+def _shares(fires: Tensor, unit: Tensor, stimulus: Tensor, trajectories: Tensor) -> Tensor:
+    """Per pair (unit, z) the share of T(z) on which the unit fires, where it fires laid out stimuli × units."""
+    pieces = [torch.empty(0, dtype=torch.float64, device=fires.device)]
+    size = max(_CHUNK // (8 * trajectories.shape[1]), 1)
+    for some in torch.split(torch.arange(len(unit), device=fires.device), size):
+        path = trajectories[stimulus[some]]
+        hit = fires[path.clamp_min(0), unit[some][:, None]] & (path >= 0)
+        pieces.append(hit.sum(1).double() / (path >= 0).sum(1))
+    return torch.cat(pieces)
+
+
+def replace_units(near: Near, units: Array, found: Near) -> Near:
+    """``near`` with some of its units (numbers of them in ``units``) as ``found`` has them."""
+    columns = {name: getattr(near, name).copy() for name in ("thresholds", "firing", "status")}
+    for name, column in columns.items():
+        column[units] = getattr(found, name)
+    pairs = {"unit": units[found.unit], "stimulus": found.stimulus, "local": found.local}
+    return Near(**columns, **{name: np.concatenate([getattr(near, name), new]) for name, new in pairs.items()})

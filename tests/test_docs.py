@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from safetensors.torch import save_file
 
+import assay
 from assay import load_plan
 from assay.networks import vgg
 from assay.plans.plan import load_measure
@@ -50,3 +52,7 @@ def test_plans_in_the_documentation_load_and_their_networks_are_made(page, text,
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_citation_is_of_this_version():
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == assay.__version__

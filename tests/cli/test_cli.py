@@ -18,14 +18,10 @@ import yaml
 from PIL import Image
 
 from assay.networks import small_vgg
+from command_kit import assay
 from processes import wait_until
 
 ASSAY = [str(Path(sys.executable).parent / "assay")]
-
-
-def assay(*words: object, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, **environment, "PYTHONPATH": str(Path(__file__).parents[1] / "kits")}
-    return subprocess.run([*ASSAY, *map(str, words)], cwd=cwd, env=env, capture_output=True, text=True)
 
 
 def frames(folder: Path, n: int = 5, size: int = 16) -> None:
@@ -47,6 +43,13 @@ def write_plan(folder: Path, plan: dict | None = None) -> Path:
     path = folder / "plan.yaml"
     path.write_text(yaml.safe_dump(plan or GOOD, sort_keys=False))
     return path
+
+
+def test_the_installed_script_says_what_it_can_do_and_exits_with_2_when_it_cannot(tmp_path):
+    helped = subprocess.run([*ASSAY, "--help"], capture_output=True, text=True)
+    assert helped.returncode == 0 and "corpus" in helped.stdout
+    failed = subprocess.run([*ASSAY, "run", "missing.yaml"], cwd=tmp_path, capture_output=True, text=True)
+    assert failed.returncode == 2 and failed.stderr == "assay: missing.yaml cannot be read (no such file)\n"
 
 
 def test_check_run_report_compare_and_list(tmp_path):

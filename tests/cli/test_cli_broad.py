@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import yaml
 
+import command_kit
 from assay import AssayError
 from assay.broad.data.partition import commitment
 from assay.broad.plan import load_broad_plan
@@ -22,8 +22,7 @@ RATINGS = ("Overall", "Food", "Ambiance", "Service", "Noise")
 
 
 def assay(*words, expect: int = 0, cwd=None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "assay.cli.main", "broad", *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd)
+    done = command_kit.assay("broad", *words, cwd=cwd)
     assert done.returncode == expect, done.stdout[-2000:] + done.stderr[-4000:]
     return done
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 
+from command_kit import assay
 from conftest import write_digits
 from page_kit import open_page
 
@@ -33,10 +32,6 @@ measures:
 scoring: {draws: 20}
 run: study
 """
-
-
-def assay(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "assay.cli.main", *arguments], capture_output=True, text=True)
 
 
 @pytest.fixture(scope="module")

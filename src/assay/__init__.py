@@ -24,7 +24,8 @@ from assay.measures import (
 )
 from assay.plans.plan import Plan, load_plan
 from assay.runs import Run
-from assay.runs.evaluate import Resources, evaluate
+from assay.runs.evaluate import evaluate
+from assay.runs.executor import Resources
 from assay.studies import conditional_mutual_information
 from assay.subject.layers import ALL, choose_layers
 from assay.subject.subject import Subject

@@ -11,7 +11,7 @@ import torch
 import zoo
 from assay import AssayError, Run, Straightness, Subject, evaluate
 from assay.core.folder import Folder
-from assay.runs.evaluate import cell_fingerprint
+from assay.runs.evaluate import cell_fingerprint, measure_fingerprint
 from measure_kit import Broken, Slow, sequences, subjects
 
 
@@ -29,25 +29,22 @@ def test_a_run_has_manifest_cells_tables_and_summaries(tmp_path):
     assert len(run.summary("straightness")) == 2 * 7
 
     m = run.manifest
-    assert m["status"] == "complete" and m["ended"] >= m["started"]
-    assert m["packages"]["torch"] == torch.__version__
-    assert m["hardware"]["cores"] >= 1 and m["seed"] == 0
-    assert set(m["git"] or {"commit", "dirty"}) == {"commit", "dirty"}
-    described = m["measures"]["straightness"]
-    assert described["given"] == ["sequences"] and described["defaulted"] == ["layers", "batch_size"]
-    assert described["settings"]["sequences"]["is"].startswith("2 clips of 3×16×16")
-    assert m["records"][0]["seconds"] > 0
+    assert m.status == "complete" and (m.ended or "") >= m.started and m.format == 2
+    assert m.packages["torch"] == torch.__version__
+    assert m.hardware["cores"] >= 1 and m.seed == 0
+    assert set(m.git or {"commit", "dirty"}) == {"commit", "dirty"}
+    described = m.measures["straightness"]
+    assert described.given == ["sequences"] and described.defaulted == ["layers", "batch_size"]
+    assert described.settings["sequences"]["is"].startswith("2 clips of 3×16×16")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["cells", "manifest.json"], "only what is read is written"
 
 
 def test_nothing_that_is_done_is_done_again(tmp_path):
     evaluate(subjects(), Slow(), tmp_path)
     before = {p.name: (p.stat().st_mtime_ns, p.read_bytes()) for p in (tmp_path / "cells").iterdir()}
-    table = (tmp_path / "tables" / "slow.parquet").read_bytes()
     evaluate(subjects(3), Slow(), tmp_path)
     after = {p.name: (p.stat().st_mtime_ns, p.read_bytes()) for p in (tmp_path / "cells").iterdir()}
     assert len(after) == 3 and before.items() <= after.items()
-    evaluate(subjects(), Slow(), tmp_path)
-    assert (tmp_path / "tables" / "slow.parquet").read_bytes() == table
 
 
 def test_a_failed_cell_is_recorded_and_the_rest_goes_on(tmp_path, caplog):
@@ -56,7 +53,7 @@ def test_a_failed_cell_is_recorded_and_the_rest_goes_on(tmp_path, caplog):
     failure = run.failures[0]
     assert failure.error == "RuntimeError: <b>it broke</b> & how"
     assert "measure_kit.py" in (failure.traceback or "")
-    assert run.manifest["status"] == "2 failed" and "mlp0 × broken failed" in caplog.text
+    assert run.manifest.status == "2 failed" and "mlp0 × broken failed" in caplog.text
     assert run.table("broken").empty and len(run.table("slow")) == 20
 
 
@@ -64,9 +61,11 @@ def test_a_failed_cell_is_tried_again_and_its_record_goes(tmp_path, monkeypatch)
     evaluate(subjects(1), Slow(), tmp_path)
     (cell,) = (tmp_path / "cells").iterdir()
     cell.unlink()
-    monkeypatch.setattr(Slow, "__call__", lambda self, subject: 1 / 0)
-    assert evaluate(subjects(1), Slow(), tmp_path).failures
-    monkeypatch.undo()
+    with monkeypatch.context() as patched:
+        same = measure_fingerprint(Slow())
+        patched.setattr(Subject, "__call__", lambda self, batch: 1 / 0)
+        patched.setattr("assay.runs.evaluate.measure_fingerprint", lambda measure: same)
+        assert evaluate(subjects(1), Slow(), tmp_path).failures
     assert not evaluate(subjects(1), Slow(), tmp_path).failures
     assert [p.name for p in (tmp_path / "cells").iterdir()] == [cell.name]
 
@@ -173,7 +172,7 @@ def test_an_interrupted_rerun_never_shows_the_old_numbers(tmp_path, monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         evaluate(subjects(2), {"m": Slow(scale=2)}, tmp_path)
     run = Run(str(tmp_path))
-    assert run.manifest["measures"]["m"]["settings"]["scale"] == 2 and run.manifest["status"] == "running"
+    assert run.manifest.measures["m"].settings["scale"] == 2 and run.manifest.status == "running"
     assert run.table("m").value.tolist() == [2.0], "the cell that is done, and nothing from before"
 
 
@@ -204,13 +203,16 @@ def test_labels_cannot_lead_out_of_the_run(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["truncate", "garbage"])
-def test_a_damaged_cell_is_named_not_read(tmp_path, damage):
+def test_a_damaged_cell_is_named_and_measured_anew(tmp_path, damage, caplog):
     evaluate(subjects(1), Slow(), tmp_path)
     (cell,) = (tmp_path / "cells").iterdir()
     data = cell.read_bytes()
     cell.write_bytes(data[: len(data) // 2] if damage == "truncate" else b"garbage")
     with pytest.raises(AssayError, match=r"is damaged .* delete it and run the plan again"):
-        evaluate(subjects(1), Slow(), tmp_path)
+        Run(str(tmp_path)).table("slow")
+    evaluate(subjects(1), Slow(), tmp_path)
+    assert "mlp0 × slow is measured anew" in caplog.text and "is damaged" in caplog.text
+    assert cell.read_bytes() != data[: len(data) // 2] and len(Run(str(tmp_path)).table("slow")) == 10
 
 
 def test_the_manifest_is_there_while_the_run_is_under_way(tmp_path):

@@ -103,7 +103,7 @@ def test_twenty_kills_and_the_tables_of_an_undisturbed_run(tmp_path, start):
     assert left, "no kill fell between a file's bytes and its name"
     assert start(disturbed) == 0
     finished, expected = Run(str(disturbed)), Run(str(undisturbed))
-    assert finished.manifest["status"] == "complete"
+    assert finished.manifest.status == "complete"
     assert not list(disturbed.glob("cells/.tmp-*")), "what the killed processes left is swept"
     for measure in expected.measures:
         pd.testing.assert_frame_equal(finished.table(measure), expected.table(measure), check_exact=True)

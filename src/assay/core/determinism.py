@@ -12,5 +12,8 @@ import torch
 def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
     """Inside the block torch draws from ``seed`` on, on the CPU and on ``device``; afterwards as before it."""
     with torch.random.fork_rng(devices=[device] if device is not None and device.type == "cuda" else []):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
+        if device is not None and device.type == "cuda":
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(seed)
         yield

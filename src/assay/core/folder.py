@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import socket
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
-from assay.core.errors import AssayError
+from assay.core.errors import AssayError, first_line
 
 _TEMPORARY = ".tmp-"
+
+
+class FileMissing(AssayError):
+    """A file that should be in a folder is not there."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +53,33 @@ class Folder:
         return bool(self._place[0].exists(self.path(name)))
 
     def read(self, name: str) -> bytes:
-        """All bytes of a file."""
-        data: bytes = self._place[0].cat_file(self.path(name))
+        """All bytes of a file; one sentence where it is missing or cannot be read."""
+        with self.open(name) as file:
+            try:
+                data: bytes = file.read()
+            except OSError as error:
+                raise self._unreadable(name, error) from error
         return data
+
+    def read_json(self, name: str) -> Any:
+        """What a JSON file holds; one sentence where it is missing, cannot be read, or is no JSON."""
+        data = self.read(name)
+        try:
+            return json.loads(data)
+        except ValueError as error:
+            raise AssayError(f"{self.path(name)} is damaged: it is no whole JSON file ({first_line(error)})") from error
+
+    def open(self, name: str) -> Any:
+        """A file opened for reading; one sentence where it is missing or cannot be read."""
+        try:
+            return self._place[0].open(self.path(name), "rb")
+        except OSError as error:
+            raise self._unreadable(name, error) from error
+
+    def _unreadable(self, name: str, error: OSError) -> AssayError:
+        if isinstance(error, FileNotFoundError):
+            return FileMissing(f"{self.path(name)} is not there")
+        return AssayError(f"{self.path(name)} cannot be read ({error.strerror or first_line(error)})")
 
     def names(self, folder: str, suffix: str) -> list[str]:
         """Names of the files in a sub-folder that end in ``suffix``, sorted."""
@@ -59,23 +89,21 @@ class Folder:
         found = (PurePosixPath(p).name for p in fs.ls(self.path(folder), detail=False, refresh=True))
         return sorted(f"{folder}/{n}" for n in found if n.endswith(suffix) and not n.startswith(_TEMPORARY))
 
-    def write(self, name: str, data: bytes) -> None:
+    def write(self, name: str, data: bytes, durable: bool = True) -> None:
         """Write a file so that it is either all there or not there at all, whatever happens meanwhile.
 
-        Written under a temporary name (on a local disk: flushed to it) and renamed.
+        Written under a temporary name and renamed. ``durable`` flushes it to a local disk first, so that it also
+        outlasts a power failure.
         """
         fs, target = self._place[0], PurePosixPath(self.path(name))
         temporary = str(target.parent / f"{_TEMPORARY}{socket.gethostname()}@{os.getpid()}@{uuid.uuid4().hex}")
         try:
-            fs.makedirs(str(target.parent), exist_ok=True)
             try:
                 if self.local:
-                    with open(temporary, "wb") as file:  # noqa: PTH123
-                        file.write(data)
-                        file.flush()
-                        os.fsync(file.fileno())
+                    _write_local(temporary, data, durable)
                     os.replace(temporary, str(target))  # noqa: PTH105
                 else:
+                    fs.makedirs(str(target.parent), exist_ok=True)
                     fs.pipe_file(temporary, data)
                     fs.mv(temporary, str(target))
             except BaseException:
@@ -89,7 +117,7 @@ class Folder:
 
     def remove(self, name: str) -> None:
         """Remove a file if it is there."""
-        if self.exists(name):
+        with suppress(FileNotFoundError):
             self._place[0].rm_file(self.path(name))
 
     def sweep(self, folder: str) -> None:
@@ -102,6 +130,20 @@ class Folder:
             name = PurePosixPath(path).name
             if name.startswith(prefix) and not _alive(int(name.removeprefix(prefix).split("@")[0])):
                 fs.rm_file(path)
+
+
+def _write_local(path: str, data: bytes, durable: bool) -> None:
+    """Write a file; its folder is made where it is missing."""
+    try:
+        file = open(path, "wb")  # noqa: PTH123, SIM115
+    except FileNotFoundError:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        file = open(path, "wb")  # noqa: PTH123, SIM115
+    with file:
+        file.write(data)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def _alive(pid: int) -> bool:

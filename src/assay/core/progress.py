@@ -26,3 +26,23 @@ def listening(listener: Listener) -> Iterator[None]:
         yield
     finally:
         _listener.reset(token)
+
+
+_stages: ContextVar[Callable[[str], None] | None] = ContextVar("stages", default=None)
+
+
+def begin_stage(what: str) -> None:
+    """Say that a stage of a job begins; a limit of time on stages counts from here. A no-op when nobody listens."""
+    listener = _stages.get()
+    if listener is not None:
+        listener(what)
+
+
+@contextmanager
+def listening_to_stages(listener: Callable[[str], None]) -> Iterator[None]:
+    """Have `begin_stage` call ``listener(what)`` inside the block."""
+    token = _stages.set(listener)
+    try:
+        yield
+    finally:
+        _stages.reset(token)

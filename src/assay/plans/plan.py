@@ -11,7 +11,8 @@ from typing import Any
 from assay.core.errors import AssayError, nearest
 from assay.measures.base import Measure
 from assay.plans.settings import Node, build, convert, read_yaml
-from assay.runs.evaluate import Resources, evaluate
+from assay.runs.evaluate import evaluate
+from assay.runs.executor import Resources
 from assay.runs.run import Run
 from assay.stimuli import (
     Family,

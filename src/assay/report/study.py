@@ -70,7 +70,9 @@ def study_document(run: Run) -> Document:
     done, asked = sum(cell.status == "done" for cell in run.cells), len(run.keys)
     status = "complete" if done == asked else f"{asked - done} of {asked} cells not done"
     subtitle = f"{len(networks)} networks, {len(ranking)} measures"
-    return Document(f"assay: what tells the gap of {about['corpus']}", subtitle, status, tuple(sections), run.manifest)
+    return Document(
+        f"assay: what tells the gap of {about['corpus']}", subtitle, status, tuple(sections), run.manifest.to_json()
+    )
 
 
 def _findings(ranking: pd.DataFrame, about: dict[str, Any]) -> Findings:

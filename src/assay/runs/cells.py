@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import pandas as pd
@@ -15,8 +15,11 @@ import pyarrow.parquet as pq
 from assay.core.errors import AssayError, first_line
 from assay.core.folder import Folder
 
-_INFO, _SUMMARY = b"assay.info", b"assay.summary"
+_INFO, _SUMMARY, _PROBE = b"assay.info", b"assay.summary", b"assay.probe"
 FOLDER = "cells"
+_DEAR_S = 0.1  # a quicker cell is not worth waiting for the disk: after a power failure it is measured anew
+DONE, FAILED = ".parquet", ".failed.json"
+_DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError)
 
 
 def file_name(name: str) -> str:
@@ -40,12 +43,12 @@ class CellKey:
     @property
     def done(self) -> str:
         """File of a finished cell."""
-        return f"{self.stem}.parquet"
+        return f"{self.stem}{DONE}"
 
     @property
     def failed(self) -> str:
         """File of a failed cell."""
-        return f"{self.stem}.failed.json"
+        return f"{self.stem}{FAILED}"
 
 
 @dataclass(frozen=True)
@@ -63,10 +66,16 @@ class CellInfo:
     error: str | None = None
     traceback: str | None = None
 
+    @classmethod
+    def from_json(cls, data: bytes) -> CellInfo:
+        """Read a record; fields that a newer version added are passed over."""
+        known = {f.name for f in fields(cls)}
+        return cls(**{name: value for name, value in json.loads(data).items() if name in known})
+
 
 @dataclass(frozen=True)
 class CellTables:
-    """What a cell found: the measure's table and its own summary of it."""
+    """The results of a cell: the measure's table and its own summary of it."""
 
     table: pa.Table
     summary: pa.Table
@@ -79,42 +88,62 @@ class CellTables:
                 raise AssayError("the measure returned no rows")
             if "subject" in frame.columns:
                 raise AssayError("the measure's table has a column 'subject', which the run adds itself: rename it")
-        return cls(*(pa.Table.from_pandas(frame, preserve_index=False) for frame in (table, summary)))
+        whole = pa.Table.from_pandas(table, preserve_index=False)
+        return cls(whole, whole if summary is table else pa.Table.from_pandas(summary, preserve_index=False))
 
 
-def write_cell(folder: Folder, key: CellKey, info: CellInfo, found: CellTables | None) -> None:
-    """Write a finished cell (a Parquet file that carries its summary and its record) or a failed one."""
+def write_cell(folder: Folder, key: CellKey, info: CellInfo, tables: CellTables | None, probe: bytes = b"") -> None:
+    """Write a finished cell (a Parquet file that carries its summary, record and probe) or a failed one."""
     record = json.dumps(asdict(info), indent=1).encode()
-    if found is None:
+    if tables is None:
         folder.write(key.failed, record)
         return
-    extra = {_INFO: record, _SUMMARY: parquet_bytes(found.summary)}
-    folder.write(key.done, parquet_bytes(found.table.replace_schema_metadata(_metadata(found.table) | extra)))
-    folder.remove(key.failed)
+    extra = {_INFO: record, _PROBE: probe}
+    if tables.summary is not tables.table:
+        extra[_SUMMARY] = _parquet(tables.summary)
+    whole = _parquet(tables.table.replace_schema_metadata(_metadata(tables.table) | extra))
+    folder.write(key.done, whole, durable=info.seconds > _DEAR_S)
 
 
 def read_cell(folder: Folder, name: str) -> tuple[CellInfo, CellTables | None]:
     """Read a cell back; a damaged file is an error that names it."""
+    data = folder.read(name)
     try:
-        data = folder.read(name)
-        if name.endswith(".failed.json"):
-            return CellInfo(**json.loads(data)), None
-        table = pq.read_table(io.BytesIO(data))
+        if name.endswith(FAILED):
+            return CellInfo.from_json(data), None
+        table = pq.ParquetFile(io.BytesIO(data)).read()
         metadata = _metadata(table)
-        info = CellInfo(**json.loads(metadata.pop(_INFO)))
-        summary = pq.read_table(io.BytesIO(metadata.pop(_SUMMARY)))
-        return info, CellTables(table.replace_schema_metadata(metadata), summary)
-    except (pa.ArrowInvalid, OSError, ValueError, KeyError, TypeError) as error:
-        raise AssayError(
-            f"{folder.path(name)} is damaged ({first_line(error)}): delete it and run the plan again"
-        ) from error
+        info = CellInfo.from_json(metadata.pop(_INFO))
+        metadata.pop(_PROBE, None)
+        summary = metadata.pop(_SUMMARY, None)
+        table = table.replace_schema_metadata(metadata)
+        short = table if summary is None else pq.ParquetFile(io.BytesIO(summary)).read()
+        return info, CellTables(table, short)
+    except _DAMAGE as error:
+        raise _damaged(folder, name, error) from error
+
+
+def read_probe(folder: Folder, name: str) -> bytes:
+    """The answer to the probe that a finished cell keeps, empty where it keeps none; without reading its tables."""
+    try:
+        with folder.open(name) as file:
+            metadata = pq.ParquetFile(file).metadata.metadata or {}
+        if _INFO not in metadata:
+            raise ValueError("it holds no record")
+        return bytes(metadata.get(_PROBE, b""))
+    except _DAMAGE as error:
+        raise _damaged(folder, name, error) from error
+
+
+def _damaged(folder: Folder, name: str, error: Exception) -> AssayError:
+    return AssayError(f"{folder.path(name)} is damaged ({first_line(error)}): delete it and run the plan again")
 
 
 def _metadata(table: pa.Table) -> dict[bytes, bytes]:
     return dict(table.schema.metadata or {})
 
 
-def parquet_bytes(table: Any) -> bytes:
+def _parquet(table: Any) -> bytes:
     """A table as Parquet; the same table gives the same bytes."""
     sink = io.BytesIO()
     pq.write_table(table, sink)

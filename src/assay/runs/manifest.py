@@ -2,18 +2,108 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import os
 import platform
 import subprocess
 import sys
+from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import torch
+from assay.core.errors import AssayError
+from assay.core.folder import Folder
+from assay.runs.cells import CellKey
 
+FORMAT = 2
+"""Version of the run folder. 1, without a number, also held joined tables and the records of all cells."""
+MANIFEST = "manifest.json"
 PACKAGES = ("assay", "torch", "numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "pillow", "av", "ray")
+
+
+@dataclass(frozen=True)
+class SubjectRecord:
+    """A subject as the manifest describes it."""
+
+    network: str
+    fingerprint: str
+    preprocess: str | None = None
+    device: str = "cpu"
+    dtype: str = "float32"
+    channels_last: bool = False
+
+
+@dataclass(frozen=True)
+class MeasureRecord:
+    """A measure as the manifest describes it: its name, its settings, and which of them are not at their default."""
+
+    measure: str
+    value: str = ""
+    code_version: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    given: list[str] = field(default_factory=list)
+    defaulted: list[str] = field(default_factory=list)
+    higher_is: str = ""
+
+
+@dataclass
+class Manifest:
+    """Everything about a run but its results."""
+
+    status: str
+    started: str
+    ended: str | None = None
+    seed: int = 0
+    ray: bool | str = False
+    subjects: dict[str, SubjectRecord] = field(default_factory=dict)
+    measures: dict[str, MeasureRecord] = field(default_factory=dict)
+    cells: list[CellKey] = field(default_factory=list)
+    plan: dict[str, Any] | None = None
+    python: str = ""
+    packages: dict[str, str] = field(default_factory=dict)
+    git: dict[str, Any] | None = None
+    command: list[str] = field(default_factory=list)
+    hardware: dict[str, Any] = field(default_factory=dict)
+    format: int = FORMAT
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"format": self.format, **{k: v for k, v in asdict(self).items() if k != "format"}}
+
+    def write(self, folder: Folder) -> None:
+        """Write it into the folder of a run."""
+        folder.write(MANIFEST, (json.dumps(self.to_json(), indent=1, default=str) + "\n").encode())
+
+    @classmethod
+    def read(cls, folder: Folder) -> Manifest:
+        """Read that of a run; one of an older format is understood, a field of a newer one is passed over."""
+        data = folder.read_json(MANIFEST)
+        try:
+            if not isinstance(data, dict):
+                raise ValueError("it is no mapping")
+            subjects = {
+                name: _record(SubjectRecord, {"network": record.get("class", ""), **record})
+                for name, record in data["subjects"].items()
+            }
+            measures = {label: _record(MeasureRecord, record) for label, record in data["measures"].items()}
+            cells = [_record(CellKey, cell) for cell in data["cells"]]
+            parts = {"subjects": subjects, "measures": measures, "cells": cells}
+            manifest: Manifest = _record(cls, {**data, "format": data.get("format", 1), **parts})
+            return manifest
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise AssayError(
+                f"{folder.path(MANIFEST)} is damaged ({type(error).__name__}: {error}): run the plan again; "
+                "cells that are done are kept"
+            ) from error
+
+
+def _record(kind: type[Any], data: dict[str, Any]) -> Any:
+    """A record from its fields; those it does not know are passed over."""
+    known = {f.name for f in fields(kind)}
+    return kind(**{name: value for name, value in data.items() if name in known})
 
 
 def now() -> str:
@@ -23,6 +113,8 @@ def now() -> str:
 
 def environment() -> dict[str, Any]:
     """Versions, hardware and the state of the code in the working folder."""
+    import torch
+
     return {
         "python": platform.python_version(),
         "packages": {name: v for name in PACKAGES if (v := _version(name))},
@@ -39,6 +131,7 @@ def environment() -> dict[str, Any]:
     }
 
 
+@functools.cache
 def _version(name: str) -> str | None:
     try:
         return metadata.version(name)
@@ -50,7 +143,7 @@ def _git() -> dict[str, Any] | None:
     """Commit and dirty flag of the repository the command was given in, if it is one."""
 
     def git(*words: str) -> str:
-        done = subprocess.run(["git", *words], capture_output=True, text=True, timeout=10, check=True)
+        done = subprocess.run(["git", *words], capture_output=True, text=True, timeout=60, check=True)
         return done.stdout.strip()
 
     try:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
 from assay.core.errors import AssayError, nearest
 from assay.core.folder import Folder
-from assay.runs.cells import CellInfo, CellKey, CellTables, file_name, parquet_bytes, read_cell
-
-MANIFEST = "manifest.json"
-FOLDERS = {"table": "tables", "summary": "summaries"}
+from assay.runs.cells import FOLDER, CellInfo, CellKey, CellTables, read_cell
+from assay.runs.manifest import MANIFEST, Manifest
 
 
 class Run:
@@ -30,7 +27,7 @@ class Run:
             raise AssayError(f"{self.folder.url} is not a run: it has no {MANIFEST}")
 
     def __repr__(self) -> str:
-        return f"Run({self.folder.url!r}, {self.manifest.get('status')})"
+        return f"Run({self.folder.url!r}, {self.manifest.status})"
 
     @property
     def path(self) -> str:
@@ -38,67 +35,68 @@ class Run:
         return self.folder.path()
 
     @cached_property
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> Manifest:
         """What was asked, by which code, on which machine."""
-        try:
-            loaded: dict[str, Any] = json.loads(self.folder.read(MANIFEST))
-        except ValueError as error:
-            raise AssayError(f"{self.folder.path(MANIFEST)} is damaged ({error})") from error
-        return loaded
+        return Manifest.read(self.folder)
 
     @property
     def measures(self) -> list[str]:
         """Labels of its measures."""
-        return list(self.manifest["measures"])
+        return list(self.manifest.measures)
 
     @property
     def keys(self) -> list[CellKey]:
         """The cells the plan asked for, in order."""
-        return [CellKey(**cell) for cell in self.manifest["cells"]]
+        return list(self.manifest.cells)
 
     @cached_property
-    def _found(self) -> list[tuple[CellKey, CellInfo, CellTables | None]]:
-        """Every cell of the manifest that is there, done or failed."""
-        names = ((key, name) for key in self.keys for name in (key.done, key.failed) if self.folder.exists(name))
-        return [(key, *read_cell(self.folder, name)) for key, name in names]
+    def _files(self) -> list[tuple[CellKey, str]]:
+        """Every cell of the manifest that is there, done or failed, with its file."""
+        present = set(self.folder.names(FOLDER, ""))
+        return [(key, name) for key in self.keys for name in (key.done, key.failed) if name in present]
 
-    @property
+    @cached_property
     def cells(self) -> list[CellInfo]:
         """How each cell went; those not done yet are absent."""
-        return [info for _, info, _ in self._found]
+        return [read_cell(self.folder, name)[0] for _, name in self._files]
 
     @property
     def failures(self) -> list[CellInfo]:
         """Cells that failed."""
-        return [cell for cell in self.cells if cell.status == "failed"]
+        return [read_cell(self.folder, name)[0] for key, name in self._files if name == key.failed]
+
+    @property
+    def done(self) -> int:
+        """How many cells are done."""
+        return sum(name == key.done for key, name in self._files)
 
     def table(self, measure: str) -> pd.DataFrame:
         """All rows of a measure, over all subjects that are done."""
-        return self._join(measure, "table")
+        return self._joined(measure, lambda tables: tables.table)
 
     def summary(self, measure: str) -> pd.DataFrame:
         """The measure's own short table, over all subjects that are done."""
-        return self._join(measure, "summary")
+        return self._joined(measure, lambda tables: tables.summary)
 
-    def _join(self, measure: str, kind: str) -> pd.DataFrame:
+    def _joined(self, measure: str, part: Callable[[CellTables], pa.Table]) -> pd.DataFrame:
         """Straight from the cells, so that it is what the manifest says, however the run ended."""
         if measure not in self.measures:
             raise AssayError(f"this run has no measure {measure!r}{nearest(measure, self.measures)}")
         frames = []
-        for key, _, found in self._found:
-            if key.measure == measure and found is not None:
-                frame = getattr(found, kind).to_pandas()
-                frame.insert(0, "subject", key.subject)
-                frames.append(frame)
+        for subject, tables in self._tables(measure):
+            frame = part(tables).to_pandas()
+            frame.insert(0, "subject", subject)
+            frames.append(frame)
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
-    def write_tables(self) -> None:
-        """One Parquet file per measure for its table and its summary; same rows, same bytes."""
-        for measure in self.measures:
-            for kind in ("table", "summary"):
-                name = f"{FOLDERS[kind]}/{file_name(measure)}.parquet"
-                joined = self._join(measure, kind)
-                if joined.empty:
-                    self.folder.remove(name)
-                else:
-                    self.folder.write(name, parquet_bytes(pa.Table.from_pandas(joined, preserve_index=False)))
+    def _tables(self, measure: str) -> list[tuple[str, CellTables]]:
+        """The tables of one measure, kept from one call to the next: a report reads them several times."""
+        if measure not in self._read:
+            names = [(key, name) for key, name in self._files if key.measure == measure and name == key.done]
+            cells = [(key.subject, read_cell(self.folder, name)[1]) for key, name in names]
+            self._read[measure] = [(subject, tables) for subject, tables in cells if tables is not None]
+        return self._read[measure]
+
+    @cached_property
+    def _read(self) -> dict[str, list[tuple[str, CellTables]]]:
+        return {}

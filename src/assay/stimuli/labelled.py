@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -70,7 +69,7 @@ class Labelled:
         """How many, of what shape, from where."""
         return f"{len(self)} inputs of {'×'.join(map(str, self.shape))} in {self.classes} classes from {self.source}"
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
         """Hash of inputs and labels."""
         return fingerprint(self.inputs, self.labels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -56,7 +57,7 @@ def dry_run(network: Network, ready: Any) -> DryRun:
     return DryRun(
         layers=tuple(step.layer for step in as_it_is.steps),
         overwritten=frozenset(step.layer for step in (elsewhere if out_of_place else as_it_is).steps if step.changed),
-        per_sample=frozenset(s.layer for s in as_it_is.steps if s.value.dim() > 0 and len(s.value) == count),
+        per_sample=frozenset(layer for layer, value in as_it_is.values() if value.dim() > 0 and len(value) == count),
         repeats=_repeats(as_it_is.steps),
         writes_input=as_it_is.writes_input,
         out_of_place=out_of_place,
@@ -78,7 +79,15 @@ class _Step(NamedTuple):
 
 class _Trace(NamedTuple):
     steps: list[_Step]
+    output: Tensor | None
     writes_input: bool
+
+    def values(self) -> Iterator[tuple[str, Tensor]]:
+        """What each layer returned, and the network itself."""
+        if self.output is not None:
+            yield OUTPUT, self.output
+        for step in self.steps:
+            yield step.layer, step.value
 
 
 def _trace(network: Network, ready: Any, out_of_place: bool) -> _Trace:
@@ -96,7 +105,7 @@ def _trace(network: Network, ready: Any, out_of_place: bool) -> _Trace:
     named = {step.layer for step in steps}
     if output is not None and OUTPUT not in named and not any(output is step.tensor for step in steps):
         steps.append(_Step(OUTPUT, output, version(output), output))
-    return _Trace(steps, before != [version(t) for t in tensors_in(inputs)])
+    return _Trace(steps, output, before != [version(t) for t in tensors_in(inputs)])
 
 
 def _same_values(a: _Trace, b: _Trace) -> bool:

@@ -16,7 +16,7 @@ from assay.broad.run.job import make_job
 from assay.broad.run.processes import Order, work
 from assay.broad.run.results import Results
 from assay.broad.systems.team import Evaluators, Module, Parts, Team
-from assay.runs.evaluate import start_ray
+from assay.runs.executor import start_ray
 from processes import alive, wait_until
 
 # Ray's own threads leave sockets and subprocesses to the garbage collector.

@@ -15,9 +15,9 @@ from assay.broad.data.violation import Violation
 from assay.broad.systems.adapter import serve
 from assay.broad.systems.learners.guinea_pig import RandomProjections
 from assay.broad.systems.saved_learner import load_learner, save_learner
-from assay.broad.systems.state import state_hash
 from assay.broad.systems.subprocess_learner import SubprocessLearner
 from assay.broad.systems.team import Module
+from assay.core.fingerprint import state_fingerprint
 from processes import alive, wait_until
 from team_script import ALONE
 
@@ -89,7 +89,7 @@ def test_what_it_learned_travels_with_it(tmp_path):
     learner = altered(tmp_path, "").fit(X)
     assert list(learner.model_) == ["sub/mean.npy"]
     again = pickle.loads(pickle.dumps(learner))
-    assert state_hash(again) == state_hash(learner)
+    assert state_fingerprint(again) == state_fingerprint(learner)
     assert np.array_equal(again.transform(X), learner.transform(X))
     save_learner(learner, tmp_path / "file")
     read = load_learner(tmp_path / "file", altered(tmp_path, ""))
@@ -98,13 +98,13 @@ def test_what_it_learned_travels_with_it(tmp_path):
 
 def test_d8_learning_at_test_time_shows_and_honest_transforms_do_not(tmp_path):
     honest = altered(tmp_path, "").fit(X)
-    known = state_hash(honest)
+    known = state_fingerprint(honest)
     honest.transform(X)
-    assert state_hash(honest) == known
+    assert state_fingerprint(honest) == known
     sly = altered(tmp_path, "np.save(model / 'sub' / 'mean.npy', Y.mean(0))").fit(X)
-    known = state_hash(sly)
+    known = state_fingerprint(sly)
     sly.transform(X)
-    assert state_hash(sly) != known
+    assert state_fingerprint(sly) != known
 
 
 def test_environment_and_folder_are_its_own(tmp_path, monkeypatch):

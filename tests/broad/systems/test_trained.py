@@ -16,8 +16,8 @@ from assay.broad.run.processes import Order, _Running
 from assay.broad.systems.learners.guinea_pig import RandomProjections
 from assay.broad.systems.learners.text_learner import sparse_autoencoder_text
 from assay.broad.systems.saved_learner import load_learner, save_learner
-from assay.broad.systems.state import state_hash
 from assay.broad.systems.subprocess_learner import SubprocessLearner
+from assay.core.fingerprint import state_fingerprint
 from assay.networks import StackedAutoencoder
 
 X = np.random.default_rng(0).random((30, 6))
@@ -66,7 +66,7 @@ def test_what_is_read_is_what_was_written(tmp_path, name):
     learner = LEARNERS[name]().fit(X)
     save_learner(learner, tmp_path / "new" / "learner")
     again = load_learner(tmp_path / "new" / "learner", LEARNERS[name]())
-    assert state_hash(again) == state_hash(learner)
+    assert state_fingerprint(again) == state_fingerprint(learner)
     assert np.array_equal(again.transform(X), learner.transform(X))
     assert os.listdir(tmp_path / "new") == ["learner"]  # noqa: PTH208  nothing temporary is left
 
@@ -76,7 +76,9 @@ def test_a_stack_is_read_with_its_start(tmp_path):
     save_learner(stack, tmp_path / "stack")
     again = load_learner(tmp_path / "stack", StackedAutoencoder)
     again.fit(torch.ones(4, 6))
-    assert state_hash(again) != state_hash(stack) and state_hash(again.shallow()) == state_hash(stack.shallow())
+    assert state_fingerprint(again) != state_fingerprint(stack) and state_fingerprint(
+        again.shallow()
+    ) == state_fingerprint(stack.shallow())
 
 
 def test_another_kind_is_refused(tmp_path):

@@ -269,7 +269,7 @@ def test_complex_trajectories_turn_in_both_parts():
 
 
 def test_memory_does_not_grow_with_the_number_of_frames():
-    from assay.runs.evaluate import _peak_memory
+    from assay.runs.evaluate import peak_memory
     from assay.stimuli import Clip
 
     class Endless(Clip):
@@ -287,7 +287,7 @@ def test_memory_does_not_grow_with_the_number_of_frames():
 
     def peak(length):
         net = nn.Sequential(nn.Flatten(), nn.ReLU(), nn.Tanh())
-        with _peak_memory(torch.device("cpu")) as found:
+        with peak_memory(torch.device("cpu")) as found:
             Straightness(Sequences((Endless(length),)), batch_size=8)(Subject(net))
         return found["host"]
 

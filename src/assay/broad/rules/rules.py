@@ -21,9 +21,9 @@ from assay.broad.run.tuning import adapted
 from assay.broad.run.watch import watching
 from assay.broad.systems.adapter import algorithms
 from assay.broad.systems.classifiers.classifier import HIGHEST, LOWEST
-from assay.broad.systems.state import state_hash
 from assay.broad.systems.team import require_tuning
 from assay.core.errors import first_line
+from assay.core.fingerprint import state_fingerprint
 from assay.stimuli.clips import Clip
 
 ALONE = 4  # instances that are transformed by themselves
@@ -108,7 +108,7 @@ def _shallow(bench: Bench) -> str:
     names = list(alone.layers)
     if len(names) != 1:
         raise Found(f"shallow() has {len(names)} layers, not exactly one")
-    if state_hash(alone) != state_hash(fresh):
+    if state_fingerprint(alone) != state_fingerprint(fresh):
         raise Found("shallow() keeps what the deep learner has learned: it must not be fitted")
     found = alone.fit(rows(bench.features, bench.training)).transform(bench.features)
     _require_rows(bench, found, "the shallow learner")
@@ -172,9 +172,9 @@ def _deterministic(bench: Bench) -> str:
 
 def _fixed(bench: Bench) -> str:
     preprocessor = bench.preprocessor
-    known = state_hash(preprocessor)
+    known = state_fingerprint(preprocessor)
     preprocessor.transform(bench.inputs)
-    if state_hash(preprocessor) != known:
+    if state_fingerprint(preprocessor) != known:
         raise Found("the preprocessor changes when it transforms: it may learn from training instances only")
     return "the preprocessor learns nothing when it transforms"
 
@@ -221,10 +221,10 @@ def _no_learning_when_predicting(bench: Bench) -> str:
 
 
 def _require_fixed(what: str, thing: Any, answer: Callable[[Features], Features], X: Features) -> None:
-    known, n = state_hash(thing), count(X)
+    known, n = state_fingerprint(thing), count(X)
     order, half = np.random.default_rng(0).permutation(n), np.arange(n // 2)
     found, shuffled, fewer = answer(X), answer(rows(X, order)), answer(rows(X, half))
-    if state_hash(thing) != known:
+    if state_fingerprint(thing) != known:
         raise Found(f"the {what} changes when it is shown instances: it learns at test time")
     if not same(rows(found, order), shuffled):
         raise Found(f"the {what} answers otherwise when instances come in another order")

@@ -20,10 +20,9 @@ from assay.broad.run.results import FoldInfo, Results, RunRecord
 from assay.broad.run.tuning import adapted, train_and_optimize_classifier
 from assay.broad.systems.classifiers.classifier import Classifier
 from assay.broad.systems.saved_learner import load_learner, save_learner
-from assay.broad.systems.state import state_hash
 from assay.broad.tasks import View
 from assay.core.errors import AssayError
-from assay.core.fingerprint import fingerprint
+from assay.core.fingerprint import fingerprint, state_fingerprint
 
 log = logging.getLogger(__name__)
 _AGAIN = 32  # test instances predicted a second time, in another order
@@ -96,7 +95,7 @@ class RunCondition:
             learn = np.concatenate([partition.training, partition.validation])
             with self._timed("preprocess: fit"), self._undisturbed():
                 module.fit(view.inputs.take(learn))
-            known = state_hash(module)
+            known = state_fingerprint(module)
             with self._timed("preprocess"), self._undisturbed():
                 features = {
                     part: module.transform(view.inputs.take(number[part])) if len(number[part]) else []
@@ -144,7 +143,7 @@ class RunCondition:
                 else:
                     untrained(learner, both)
             _keep(learner, fitted)
-        known = state_hash(learner)
+        known = state_fingerprint(learner)
         with self._timed("learner: represent"), self._undisturbed():
             found = {
                 part: learner.transform(features[part], layer=job.layer) if count(features[part]) else []
@@ -189,7 +188,7 @@ class RunCondition:
                 model = train_and_optimize_classifier(
                     classifier, X, view.y(mine, label), validation, view.y(tuned_on, label), view.metric
                 )
-                known = state_hash(model.classifier)
+                known = state_fingerprint(model.classifier)
                 predicted = np.asarray(model.classifier.predict(test), dtype=np.float64)
                 again = np.asarray(model.classifier.predict(rows(test, self._some()[::-1])), dtype=np.float64)
                 raw = np.asarray(model.classifier.margins(test), dtype=np.float64)

@@ -12,7 +12,7 @@ from assay.broad.data.features import PARTS, count, dense, finite, rows
 from assay.broad.data.violation import Violation
 from assay.broad.metrics import Metric
 from assay.broad.run.watch import watching
-from assay.broad.systems.state import state_hash
+from assay.core.fingerprint import state_fingerprint
 
 
 class Guard:
@@ -33,7 +33,7 @@ class Guard:
 
 def require_unchanged(thing: Any, known: str, what: str) -> None:
     """A violation where the state of a module is no longer the one whose hash is known."""
-    if state_hash(thing) != known:
+    if state_fingerprint(thing) != known:
         raise Violation("learned at test time", f"the {what} changed while it was shown test instances")
 
 

@@ -28,7 +28,7 @@ from assay.broad.tasks import View
 from assay.core.errors import AssayError, first_line
 from assay.core.folder import Folder
 from assay.core.progress import report
-from assay.runs.evaluate import start_ray
+from assay.runs.executor import start_ray
 
 RETRIES = 3  # of a run whose Ray worker is lost
 

@@ -8,6 +8,7 @@ import pandas as pd
 
 from assay.report.document import Items, LineChart, Pictures, Point, Table, Text
 from assay.report.measures.section import shows
+from assay.runs.manifest import MeasureRecord
 from assay.runs.run import Run
 
 NOTES = {
@@ -31,10 +32,10 @@ _PICTURED = 12  # layers at most, evenly over the depth
 
 
 @shows("invariance")
-def section(label: str, described: dict[str, Any], run: Run) -> list[Any]:
+def section(label: str, described: MeasureRecord, run: Run) -> list[Any]:
     """Blocks for one invariance measure."""
     table = run.table(label)
-    settings = described["settings"]
+    settings = described.settings
     rate = settings["firing_rate"]
     blocks: list[Any] = [
         Text(

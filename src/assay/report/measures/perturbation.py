@@ -9,6 +9,7 @@ import pandas as pd
 
 from assay.report.document import Items, LineChart, Point, Table, Text
 from assay.report.measures.section import shows
+from assay.runs.manifest import MeasureRecord
 from assay.runs.run import Run
 
 NOTES = {
@@ -25,10 +26,10 @@ NOTES = {
 
 
 @shows("perturbation")
-def section(label: str, described: dict[str, Any], run: Run) -> list[Any]:
+def section(label: str, described: MeasureRecord, run: Run) -> list[Any]:
     """Blocks for one perturbation measure."""
     table = run.table(label)
-    data = described["settings"]["data"]
+    data = described.settings["data"]
     blocks: list[Any] = [
         Text(
             f"Shown: a sample of {data['is'] if isinstance(data, dict) else data}, perturbed more and more: "

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from assay.report.document import Table
+from assay.runs.manifest import MeasureRecord
 from assay.runs.run import Run
 
-MeasureSection = Callable[[str, dict[str, Any], Run], list[Any]]
+MeasureSection = Callable[[str, MeasureRecord, Run], list[Any]]
 _ways: dict[str, MeasureSection] = {}
 
 
@@ -27,7 +28,7 @@ def section_of(measure: str) -> MeasureSection:
     return _ways.get(measure, plain_section)
 
 
-def plain_section(label: str, described: dict[str, Any], run: Run) -> list[Any]:
+def plain_section(label: str, described: MeasureRecord, run: Run) -> list[Any]:
     """The table of a measure, without its pictures."""
     frame = run.summary(label)
     return [Table(label, frame.drop(columns=[c for c in frame if frame[c].map(lambda v: isinstance(v, bytes)).any()]))]

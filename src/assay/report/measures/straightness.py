@@ -8,6 +8,7 @@ import pandas as pd
 
 from assay.report.document import Items, LineChart, Point, Table, Text
 from assay.report.measures.section import shows
+from assay.runs.manifest import MeasureRecord
 from assay.runs.run import Run
 
 NOTES = {
@@ -27,10 +28,10 @@ CONDITIONS = {
 
 
 @shows("straightness")
-def section(label: str, described: dict[str, Any], run: Run) -> list[Any]:
+def section(label: str, described: MeasureRecord, run: Run) -> list[Any]:
     """Blocks for one straightness measure."""
     summary = run.summary(label)
-    stimuli = described["settings"]["sequences"]["is"]
+    stimuli = described.settings["sequences"]["is"]
     blocks: list[Any] = [Text(f"Shown: {stimuli}. Image size alone moves curvature by several degrees.")]
     for condition, group in summary.groupby("condition", sort=False):
         name = CONDITIONS.get(str(condition), str(condition))

@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
-from assay.broad.systems.state import state_hash
+from assay.core.fingerprint import state_fingerprint
 
 
 class Thing:
@@ -23,10 +23,10 @@ class Counter(nn.Module):
 
 
 def changed(thing, change) -> bool:
-    before = state_hash(thing)
-    assert state_hash(thing) == before
+    before = state_fingerprint(thing)
+    assert state_fingerprint(thing) == before
     change(thing)
-    return state_hash(thing) != before
+    return state_fingerprint(thing) != before
 
 
 CHANGES = {
@@ -65,19 +65,19 @@ def test_caches_modes_and_copies_do_not_count():
     assert not changed(Thing(w_=1), lambda t: setattr(t, "_cache", 2))
     assert not changed(Counter(), lambda m: m.eval())
     shared = np.ones(3)
-    assert state_hash([shared, shared]) == state_hash([shared, shared.copy()])
-    assert state_hash({"a": 1, "b": 2}) == state_hash({"b": 2, "a": 1})
-    assert state_hash(Thing(w_=torch.ones(2, 3).T)) == state_hash(Thing(w_=torch.ones(3, 2)))
+    assert state_fingerprint([shared, shared]) == state_fingerprint([shared, shared.copy()])
+    assert state_fingerprint({"a": 1, "b": 2}) == state_fingerprint({"b": 2, "a": 1})
+    assert state_fingerprint(Thing(w_=torch.ones(2, 3).T)) == state_fingerprint(Thing(w_=torch.ones(3, 2)))
 
 
 def test_what_holds_itself_has_a_hash():
     one, other = Thing(w_=1), Thing(w_=1)
     one.me, other.me = one, other
-    assert state_hash(one) == state_hash(other)
+    assert state_fingerprint(one) == state_fingerprint(other)
     other.w_ = 2
-    assert state_hash(one) != state_hash(other)
+    assert state_fingerprint(one) != state_fingerprint(other)
 
 
 def test_functions_and_modules_count_by_name():
-    assert state_hash(Thing(f=np.tanh, m=np)) == state_hash(Thing(f=np.tanh, m=np))
-    assert state_hash(Thing(f=np.tanh)) != state_hash(Thing(f=np.sinh))
+    assert state_fingerprint(Thing(f=np.tanh, m=np)) == state_fingerprint(Thing(f=np.tanh, m=np))
+    assert state_fingerprint(Thing(f=np.tanh)) != state_fingerprint(Thing(f=np.sinh))

@@ -1,0 +1,323 @@
+"""The hasher: any value fed to one SHA-256, so that different values give different bytes."""
+
+from __future__ import annotations
+
+import contextvars
+import dataclasses
+import functools
+import hashlib
+import inspect
+import struct
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum
+from pathlib import PurePath
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import nn
+
+from assay.core.errors import AssayError
+from assay.core.introspection import (
+    attributes,
+    contents,
+    members,
+    public,
+    qualname,
+    text,
+    variables_read,
+    without_file,
+)
+from assay.core.source_code import OURS, is_followed, package_version, source_fingerprint
+
+_MODULE_STATE: Final = frozenset(nn.Module().__dict__)
+_HOOKS: Final = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+_DEEPEST: Final = 100
+_LARGE: Final = 1 << 16  # bytes: from this size on an array is hashed once while `remembering`
+
+remembered: contextvars.ContextVar[dict[int, tuple[Any, bytes]] | None] = contextvars.ContextVar(
+    "remembered", default=None
+)
+
+
+class Hasher:
+    """Feeds values of any kind to one SHA-256, so that different values give different bytes.
+
+    An object is hashed on its own and its digest fed, so that the same value gives the same bytes however often it
+    occurs and whether it is one object or two equal ones. Modules and parameters are numbered instead: for them it
+    matters whether two places share one.
+    """
+
+    def __init__(self) -> None:
+        self.digest = hashlib.sha256()
+        self.lenient = 0
+        self.depth = 0
+        self.known: dict[int, tuple[Any, bytes]] = {}  # the object is kept, so that its id is not given to another
+        self.under_way: dict[int, int] = {}
+        self.classes = self.shared()
+        self.numbers: dict[int, tuple[Any, int]] = {}
+
+    def shared(self) -> dict[int, tuple[Any, bytes]]:
+        """Digests of classes that outlast this hasher, inside `remembering`."""
+        outlasting = remembered.get()
+        return {} if outlasting is None else outlasting
+
+    def of(self, parts: Iterable[Any]) -> str:
+        """The first 32 hex digits of the hash of values."""
+        for part in parts:
+            self.feed(part)
+        return self.digest.hexdigest()[:32]
+
+    def tag(self, kind: str, payload: bytes = b"") -> None:
+        """Feed bytes with their kind and length, so that ("ab", "c") and ("a", "bc") differ."""
+        self.digest.update(f"{kind}:{len(payload)}:".encode() + payload)
+
+    def feed(self, value: Any) -> None:
+        """Feed any value."""
+        if value is None or value is ... or isinstance(value, (bool, int, str, bytes, complex)):
+            if isinstance(value, Enum):
+                self.tag("enum", str(value).encode())
+            else:
+                self.tag(type(value).__name__, value if isinstance(value, bytes) else text(value))
+        elif isinstance(value, float):
+            self.tag("float", struct.pack("<d", value))
+        elif isinstance(value, (np.ndarray, np.generic)) and not value.dtype.hasobject:
+            self.once(value, self.feed_array)
+        elif isinstance(value, torch.Tensor):
+            self.once(value, self.feed_tensor)
+        elif isinstance(value, (torch.dtype, torch.device, torch.memory_format, torch.Size, PurePath, range, slice)):
+            self.tag(type(value).__name__, str(value).encode())
+        elif isinstance(value, nn.Module):
+            self.feed_module(value)
+        elif (known := self.known.get(id(value)) or self.classes.get(id(value))) is not None:
+            self.digest.update(known[1])
+        elif id(value) in self.under_way:
+            self.tag("cycle", str(self.depth - self.under_way[id(value)]).encode())
+        elif self.depth >= _DEEPEST:
+            self.tag("deep", qualname(type(value)).encode())
+        else:
+            self.feed_apart(value)
+
+    def feed_apart(self, value: Any) -> None:
+        """Feed the digest of an object, made on its own and remembered."""
+        outside, self.digest = self.digest, hashlib.sha256()
+        self.under_way[id(value)] = self.depth
+        self.depth += 1
+        modules_before = len(self.numbers)
+        try:
+            self.feed_object(value)
+        finally:
+            self.depth -= 1
+            del self.under_way[id(value)]
+            inside, self.digest = self.digest.digest(), outside
+        if len(self.numbers) == modules_before:  # numbers of modules depend on the place: such a digest holds only here
+            self.known[id(value)] = (value, inside)
+            if isinstance(value, type) and not self.under_way:
+                self.classes[id(value)] = (value, inside)
+        self.digest.update(inside)
+
+    def feed_object(self, value: Any) -> None:
+        """Feed what an object is made of."""
+        own = None if isinstance(value, type) else getattr(value, "fingerprint", None)
+        if isinstance(own, str):
+            self.tag("own", own.encode())
+            self.feed(type(value))
+        elif isinstance(value, Enum):
+            self.tag("enum", str(value).encode())
+        elif isinstance(value, Mapping):
+            self.tag("mapping", str(len(value)).encode())
+            for key in sorted(value, key=repr):
+                self.feed(key)
+                self.feed(value[key])
+        elif isinstance(value, (list, tuple)):
+            self.tag("sequence", str(len(value)).encode())
+            for item in value:
+                self.feed(item)
+        elif isinstance(value, (set, frozenset)):
+            self.feed(sorted(value, key=repr))
+        elif isinstance(value, np.ndarray):  # of objects
+            self.feed([value.shape, value.ravel().tolist()])
+        elif isinstance(value, types.CodeType):
+            self.feed_code(value)
+        elif isinstance(value, type):
+            self.feed_class(value)
+        elif isinstance(value, functools.partial):
+            self.feed([value.func, value.args, value.keywords])
+        elif isinstance(value, types.MethodType):
+            self.feed([value.__func__, value.__self__])
+        elif isinstance(value, types.FunctionType):
+            self.feed_function(value)
+        elif isinstance(value, (staticmethod, classmethod)):
+            self.feed(value.__func__)
+        elif isinstance(value, property):
+            self.feed([value.fget, value.fset, value.fdel])
+        elif inspect.isroutine(value) or isinstance(value, (types.ModuleType, np.ufunc)):
+            self.tag("name", qualname(value).encode())
+        elif dataclasses.is_dataclass(value):
+            self.feed(type(value))
+            for field in dataclasses.fields(value):
+                self.feed(field.name)
+                self.feed(getattr(value, field.name))
+        elif self.lenient:
+            self.feed_anything(value)
+        else:
+            raise AssayError(
+                f"cannot fingerprint {value!r} ({qualname(type(value))}): make it a dataclass, or give it a "
+                "string attribute 'fingerprint'"
+            )
+
+    def leniently(self, value: Any) -> None:
+        """Feed an attribute of a network or a variable of a function, which may be anything: nothing is refused."""
+        self.lenient += 1
+        try:
+            self.feed(value)
+        finally:
+            self.lenient -= 1
+
+    def feed_anything(self, value: Any) -> None:
+        """Feed an object of any kind: by its attributes, or as it would be copied; a handle or lock by its type."""
+        kind = type(value)
+        self.feed(kind)
+        held = attributes(value)
+        if held and is_followed(kind.__module__):
+            self.feed(held)
+            return
+        try:
+            copied = value.__reduce_ex__(4)
+            parts = [copied] if isinstance(copied, str) else copied  # a name stands for a thing that is there anyway
+            self.feed([list(part) if isinstance(part, Iterator) else part for part in parts])
+        except Exception:  # cannot be copied: its attributes are all that can be seen
+            self.feed(held)
+
+    def once(self, value: Any, feed: Callable[[Any], None]) -> None:
+        """Feed an array or tensor; inside `remembering`, a large one is read only the first time it is met."""
+        known = remembered.get()
+        if known is None or value.nbytes < _LARGE:
+            feed(value)
+            return
+        if id(value) not in known:
+            outside, self.digest = self.digest, hashlib.sha256()
+            feed(value)
+            known[id(value)] = (value, self.digest.digest())
+            self.digest = outside
+        self.digest.update(known[id(value)][1])
+
+    def feed_array(self, value: Any) -> None:
+        """Feed an array by shape, type and content."""
+        array = np.ascontiguousarray(value)
+        self.tag(f"array{array.shape}{array.dtype.str}{array.nbytes}")
+        self.digest.update(array.reshape(-1).view(np.uint8).data if array.size else b"")
+
+    def feed_tensor(self, tensor: torch.Tensor) -> None:
+        """Feed a tensor by shape, type and content."""
+        tensor = tensor.detach()
+        if tensor.layout != torch.strided or tensor.is_quantized:
+            self.tag(str(tensor.layout))
+            tensor = tensor.dequantize() if tensor.is_quantized else tensor.to_dense()
+        self.tag(f"tensor{tuple(tensor.shape)}{tensor.dtype}")
+        if tensor.device.type != "meta" and tensor.numel():
+            flat = tensor.to("cpu").resolve_conj().resolve_neg().contiguous().flatten()
+            self.digest.update(flat.view(torch.uint8).numpy().data)
+
+    def number(self, value: Any) -> bool:
+        """Feed the number of a module or parameter, in order of first meeting; return whether it is new."""
+        new = id(value) not in self.numbers
+        _, number = self.numbers.setdefault(id(value), (value, len(self.numbers)))
+        self.tag("number", str(number).encode())
+        return new
+
+    def feed_module(self, module: nn.Module) -> None:
+        """Feed a network; a module or parameter that was met before is fed as the number it has."""
+        self.tag("module")
+        if not self.number(module):
+            return
+        self.feed(type(module))
+        code = getattr(module, "code", None)  # of a scripted or captured network, whose class says nothing
+        generated = isinstance(code, str)
+        self.tag("generated", code.encode() if isinstance(code, str) else b"")
+        for key in sorted(set(module.__dict__) - _MODULE_STATE):
+            if not (generated and key.startswith("_")):
+                self.tag("attribute", key.encode())
+                self.leniently(module.__dict__[key])
+        for name, tensor in [*module._parameters.items(), *module._buffers.items()]:
+            self.tag("tensor", name.encode())
+            if tensor is not None and self.number(tensor):
+                self.feed(tensor)
+        for name, child in module._modules.items():
+            self.tag("child", name.encode())
+            self.feed(child)
+        for kind in _HOOKS:
+            if hooks := getattr(module, kind, None):
+                self.tag(kind, str(len(hooks)).encode())
+                self.leniently(list(hooks.values()))
+
+    def feed_class(self, kind: type) -> None:
+        """Feed a class: by version where it is installed, else by source and by what its members are now."""
+        for cls in kind.__mro__:
+            self.tag("class", qualname(cls).encode())
+            if is_followed(cls.__module__):
+                self.tag("source", source_fingerprint(cls.__module__).encode())
+            elif not without_file(cls):
+                self.tag("version", package_version(cls.__module__.partition(".")[0]).encode())
+                continue
+            self.leniently(members(cls))
+
+    def feed_function(self, function: types.FunctionType) -> None:
+        """Feed a function by its code, defaults, and what it closes over or reads from its module."""
+        self.tag("function", qualname(function).encode())
+        module = function.__module__ or ""
+        if module and not is_followed(module) and not without_file(function):
+            self.tag("version", package_version(module.partition(".")[0]).encode())
+            return
+        self.feed_code(function.__code__)
+        self.leniently([function.__defaults__, function.__kwdefaults__])
+        self.leniently([contents(cell) for cell in function.__closure__ or ()])
+        if module.partition(".")[0] != OURS:  # of assay the source says it all
+            self.leniently(variables_read(function))
+
+    def feed_code(self, code: types.CodeType) -> None:
+        """Feed compiled code, without where it stands in its file."""
+        self.tag("code", code.co_code)
+        self.feed([code.co_names, code.co_varnames, code.co_freevars])
+        self.leniently(code.co_consts)
+
+
+class StateHasher(Hasher):
+    """Hashes what objects know and not how they work: public attributes, no code."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lenient = 1  # a learner may hold anything
+
+    def shared(self) -> dict[int, tuple[Any, bytes]]:
+        """Nothing outlasts it: what an object knows changes."""
+        return {}
+
+    def feed_object(self, value: Any) -> None:
+        """Feed any object by its public attributes; functions and classes by name."""
+        if isinstance(value, (type, types.FunctionType, types.MethodType)):
+            self.tag("name", qualname(value).encode())
+        elif dataclasses.is_dataclass(value):
+            self.feed(public(value))
+        else:
+            super().feed_object(value)
+
+    def feed_anything(self, value: Any) -> None:
+        """Feed public attributes where there are any, else what a copy would be made from."""
+        if hasattr(value, "__dict__") and not hasattr(value, "tocsr"):
+            self.feed(public(value))
+        else:
+            super().feed_anything(value.tocsr() if hasattr(value, "tocsr") else value)
+
+    def feed_module(self, module: nn.Module) -> None:
+        """Feed the tensors and public attributes of a network."""
+        self.tag("module")
+        self.feed(dict(module.state_dict()))
+        for name, child in module.named_modules():
+            self.tag("child", name.encode())
+            self.leniently({k: v for k, v in public(child).items() if k != "training"})
+
+    def feed_class(self, kind: type) -> None:
+        """Feed the name of a class."""
+        self.tag("class", qualname(kind).encode())

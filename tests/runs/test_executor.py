@@ -1,0 +1,96 @@
+"""The executor gives the same results wherever jobs are done, and says what became of those that were lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from assay import AssayError, Straightness, evaluate
+from assay.core.progress import begin_stage
+from assay.runs.executor import Job, Lost, Workers, execute
+from measure_kit import Broken, Slow, sequences, subjects
+
+
+def together(streamed, kept, own):
+    return (streamed, kept, own, os.getpid())
+
+
+def dies(streamed, kept, own):
+    if own == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return own
+
+
+def hangs(streamed, kept, own):
+    begin_stage("fitting")
+    if own == 1:
+        time.sleep(3600)
+    return own
+
+
+def raises(streamed, kept, own):
+    raise RuntimeError("no good")
+
+
+JOBS = [Job(i, streamed=f"subject {i // 3}", kept=f"measure {i % 3}") for i in range(9)]
+
+
+@pytest.mark.parametrize("workers", [Workers(), Workers(processes=2), Workers(processes=2, fresh=True)])
+def test_every_job_gets_its_own_and_what_it_shares(workers):
+    done = {d.job.own: d.result for d in execute(together, JOBS, workers)}
+    assert {i: result[:3] for i, result in done.items()} == {j.own: (j.streamed, j.kept, j.own) for j in JOBS}
+    processes = {result[3] for result in done.values()}
+    assert len(processes) == (9 if workers.fresh else workers.processes or 1)
+    assert (os.getpid() in processes) == (workers.processes == 0)
+
+
+def test_jobs_are_taken_as_workers_become_free():
+    taken = []
+
+    def jobs():
+        for i in range(6):
+            taken.append(i)
+            yield Job(i)
+
+    first = next(iter(execute(together, jobs(), Workers(processes=2))))
+    assert first.result[2] in (0, 1) and len(taken) <= 3
+
+
+def test_a_process_that_dies_takes_one_job_with_it():
+    done = {d.job.own: d.result for d in execute(dies, [Job(i) for i in range(4)], Workers(processes=2))}
+    assert {i for i, result in done.items() if result == i} == {0, 2, 3}
+    assert isinstance(done[1], Lost) and "signal 9" in done[1].reason
+
+
+def test_a_stage_that_takes_too_long_is_stopped():
+    workers = Workers(processes=2, limit_s=2.0)
+    done = {d.job.own: d.result for d in execute(hangs, [Job(i) for i in range(3)], workers)}
+    assert done[0] == 0 and done[2] == 2
+    assert isinstance(done[1], Lost) and done[1].timeout and "'fitting' took longer than 2 s" in done[1].reason
+
+
+def test_what_a_task_raises_is_a_lost_job_in_a_process_and_raised_here():
+    (lost,) = execute(raises, [Job(0)], Workers(processes=1))
+    assert lost.result == Lost("RuntimeError: no good")
+    with pytest.raises(RuntimeError, match="no good"):
+        list(execute(raises, [Job(0)], Workers()))
+
+
+def test_what_cannot_be_sent_is_an_error_that_names_it():
+    with pytest.raises(AssayError, match="cannot be sent to another process"):
+        list(execute(together, [Job(threading.Lock())], Workers(processes=1)))
+
+
+def test_cells_in_processes_are_those_of_this_process(tmp_path: Path):
+    measures = [Straightness(sequences()), Slow(), Broken()]
+    here = evaluate(iter(subjects(3)), measures, tmp_path / "here")
+    there = evaluate(iter(subjects(3)), measures, tmp_path / "there", processes=2)
+    for measure in here.measures:
+        pd.testing.assert_frame_equal(here.table(measure), there.table(measure), check_exact=True)
+    assert len(there.failures) == 3 and there.keys == here.keys

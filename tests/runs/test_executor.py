@@ -69,8 +69,8 @@ def test_a_process_that_dies_takes_one_job_with_it():
 
 
 def test_a_stage_that_takes_too_long_is_stopped():
-    workers = Workers(processes=2, limit_s=2.0)
-    done = {d.job.own: d.result for d in execute(hangs, [Job(i) for i in range(3)], workers)}
+    jobs = [Job(i, limit_s=2.0 if i == 1 else None) for i in range(3)]
+    done = {d.job.own: d.result for d in execute(hangs, jobs, Workers(processes=2))}
     assert done[0] == 0 and done[2] == 2
     assert isinstance(done[1], Lost) and done[1].timeout and "'fitting' took longer than 2 s" in done[1].reason
 

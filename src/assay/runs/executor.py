@@ -41,14 +41,12 @@ class Workers:
         processes: Processes of this machine at a time; 0 for this process itself.
         ray: True for a Ray cluster found or started here, or the address of one.
         fresh: Whether every job has a new process, which never saw anything of the others.
-        limit_s: Seconds that one stage of a job may take (see `assay.core.progress.begin_stage`); None for no limit.
         preload: Modules that processes have loaded when they start.
     """
 
     processes: int = 0
     ray: bool | str = False
     fresh: bool = False
-    limit_s: float | None = None
     preload: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -65,12 +63,15 @@ class Job:
         streamed: A large object that consecutive jobs share, sent to a worker once and then replaced by the next.
         kept: A large object that many jobs share, sent to a worker once and kept there.
         resources: What the job needs on a Ray cluster.
+        limit_s: Seconds that one stage of the job may take in a process of this machine (see
+            `assay.core.progress.begin_stage`); None for no limit.
     """
 
     own: Any
     streamed: Any = None
     kept: Any = None
     resources: Resources = Resources()
+    limit_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,6 @@ class _Process:
         self.process = context.Process(target=_serve, args=(theirs,), daemon=True)
         self.process.start()
         theirs.close()
-        self.limit_s = workers.limit_s
         self.job = Job(None)
         self.stage, self.since = STARTING, time.monotonic()
         self.streamed: Any = None
@@ -212,14 +212,14 @@ class _Process:
             return (Lost(f"the process died at {self.stage!r} ({died})"),)
         if self.left() <= 0:
             self.stop()
-            return (Lost(f"{self.stage!r} took longer than {self.limit_s:g} s", timeout=True),)
+            return (Lost(f"{self.stage!r} took longer than {self.job.limit_s:g} s", timeout=True),)
         return None
 
     def left(self) -> float:
         """Seconds until its limit of time."""
-        if self.limit_s is None or self.stage == STARTING:
+        if self.job.limit_s is None or self.stage == STARTING:
             return float("inf")
-        return self.limit_s - (time.monotonic() - self.since)
+        return self.job.limit_s - (time.monotonic() - self.since)
 
     def stop(self) -> None:
         """End it now."""

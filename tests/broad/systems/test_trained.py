@@ -12,13 +12,14 @@ from scipy import sparse
 from sklearn.decomposition import PCA
 
 from assay import AssayError
-from assay.broad.run.processes import Order, _Running
+from assay.broad.run.processes import Order
 from assay.broad.systems.learners.guinea_pig import RandomProjections
 from assay.broad.systems.learners.text_learner import sparse_autoencoder_text
 from assay.broad.systems.saved_learner import load_learner, save_learner
 from assay.broad.systems.subprocess_learner import SubprocessLearner
 from assay.core.fingerprint import state_fingerprint
 from assay.networks import StackedAutoencoder
+from assay.runs.executor import _Process
 
 X = np.random.default_rng(0).random((30, 6))
 
@@ -122,7 +123,7 @@ def hostile(tmp_path: Path) -> dict[str, bytes]:
         "a class": pickle.dumps(Runs(subprocess.Popen, ["touch", harm])),
         # A class that a module of ours merely imports: the name is assay's, the class is not.
         "a class under our name": _global("assay.runs.manifest", "subprocess.Popen", ["touch", harm]),
-        "a class of ours that starts a process": pickle.dumps(Runs(_Running, order)),
+        "a class of ours that starts a process": pickle.dumps(Runs(_Process, order)),
         "a class of torch that starts a process": pickle.dumps(
             Runs(handler, "touch", (harm,), {}, harm + ".out", harm + ".err", 0)
         ),

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import pickle
 import resource
 import socket
 import sys
-import threading
-import time
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from assay.broad.data.features import FeatureStore
 from assay.broad.data.violation import NotApplicable, Violation
 from assay.broad.run.condition import RunCondition
-from assay.broad.run.job import Job
+from assay.broad.run.job import Job as RunJob
 from assay.broad.run.results import Results, RunRecord
 from assay.broad.tasks import View
 from assay.core.errors import AssayError, first_line
 from assay.core.folder import Folder
-from assay.core.progress import report
-from assay.runs.executor import start_ray
+from assay.core.progress import begin_stage, report
+from assay.runs.executor import Job, Lost, Resources, Workers, execute, start_ray
 
 RETRIES = 3  # of a run whose Ray worker is lost
+PRELOAD = ("assay.broad.run.processes", "sklearn.svm", "sklearn.linear_model")
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ class Order:
 
     task: str
     view: str
-    job: Job
+    job: RunJob
     results: str
     features: str
     forbidden: tuple[str, ...]
@@ -59,18 +56,13 @@ class Order:
     anew: bool = False
 
 
-def do(order: Order, connection: Connection | None = None) -> RunRecord:
+def do(order: Order) -> RunRecord:
     """One run in this process; whatever a system does wrong becomes a status."""
     torch.set_num_threads(order.threads)
     results = Results(order.results)
-
-    def notify(what: str) -> None:
-        if connection is not None:
-            connection.send(what)
-
     view: View = pickle.loads(Path(order.view).read_bytes())
     store = FeatureStore(Folder(order.features))
-    run = RunCondition(view, order.job, results, store, order.forbidden, notify, order.anew)
+    run = RunCondition(view, order.job, results, store, order.forbidden, begin_stage, order.anew)
     try:
         record = run()
     except Violation as error:
@@ -88,138 +80,51 @@ def do(order: Order, connection: Connection | None = None) -> RunRecord:
     return record
 
 
-def _process(order: Order, connection: Connection) -> None:
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    do(order, connection)
-    connection.send(None)
-    connection.close()
-
-
-def _end_with_parent() -> None:
-    """Nobody waits for this run any more: another may be doing it already."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-def _clean_processes() -> Any:
-    """Processes forked from one that has loaded the code but never saw the data: quick to start, and without labels."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["assay.broad.run.processes", "sklearn.svm", "sklearn.linear_model"])
-    return context
-
-
-class _Running:
-    """A process at work, and how long it has been at its present fit."""
-
-    def __init__(self, order: Order) -> None:
-        self.order, self.what = order, "starting"
-        context = _clean_processes()
-        self.connection, theirs = context.Pipe(duplex=False)
-        self.process = context.Process(target=_process, args=(order, theirs), daemon=True)
-        self.process.start()
-        theirs.close()
-        self.since = time.monotonic()
-
-    def finished(self) -> RunRecord | None:
-        """How it went, once it is over."""
-        alive = self.process.is_alive()  # before listening: what it said at last is still heard
-        try:
-            while self.connection.poll():
-                what = self.connection.recv()
-                if what is None:
-                    self.process.join()
-                    return Results(self.order.results).read_run(self.order.task, self.order.job.key)
-                self.what, self.since = what, time.monotonic()
-        except (EOFError, OSError):
-            pass
-        if not alive:
-            self.process.join()
-            code = self.process.exitcode
-            died = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-            return _lost(self.order, "failed", f"the process died at {self.what!r} ({died})")
-        limit = self.order.limit_s
-        if limit is not None and self.what != "starting" and time.monotonic() - self.since > limit:
-            self.stop()
-            return _lost(self.order, "timeout", f"{self.what!r} took longer than {limit:g} s")
-        return None
-
-    def stop(self) -> None:
-        """Now."""
-        self.process.kill()
-        self.process.join()
+def _do(streamed: None, kept: None, order: Order) -> RunRecord:
+    return do(order)
 
 
 def work(orders: Sequence[Order], processes: int = 1, ray: bool | str = False) -> Iterator[RunRecord]:
-    """Do all of them, some at a time, and say how each went as it ends."""
+    """Do all of them, some at a time, each in a process of its own, and say how each went as it ends.
+
+    On a Ray cluster a run has a core for each of its threads, and a GPU if one of its modules asks for it. Where its
+    worker or its node is lost it is done again, up to `RETRIES` times; then its status is ``failed``.
+    """
     if processes < 1:
         raise AssayError(f"processes={processes} must be at least 1")
-    if ray:
-        yield from _on_ray(orders, ray)
-        return
-    waiting = list(orders)
-    running: list[_Running] = []
-    total, done = len(waiting), 0
-    report("runs", 0, total)
-    try:
-        while waiting or running:
-            while waiting and len(running) < processes:
-                running.append(_Running(waiting.pop(0)))
-            for one in list(running):
-                record = one.finished()
-                if record is not None:
-                    running.remove(one)
-                    done += 1
-                    report("runs", done, total)
-                    yield record
-            time.sleep(0.02)
-    finally:
-        for one in running:
-            one.stop()
+    report("runs", 0, len(orders))
+    if ray and orders:
+        outcomes = execute(partial(_on_a_node, here=Path.cwd()), _for_cluster(orders, ray), Workers(ray=ray))
+    else:
+        jobs = [Job(order, limit_s=order.limit_s) for order in orders]
+        outcomes = execute(_do, jobs, Workers(processes, fresh=True, preload=PRELOAD))
+    for number, outcome in enumerate(outcomes, 1):
+        record = outcome.result
+        if isinstance(record, Lost):
+            record = _lost(outcome.job.own, "timeout" if record.timeout else "failed", record.reason)
+        report("runs", number, len(orders))
+        yield record
 
 
-def _on_ray(orders: Sequence[Order], address: bool | str) -> Iterator[RunRecord]:
-    """Each run a task of a Ray cluster, still in a process of its own; the folder is one that all nodes see.
-
-    A run has a core for each of its threads, and a GPU if one of its modules asks for it. Where its worker or its node
-    is lost it is done again, up to `RETRIES` times; then its status is ``failed``.
-    """
-    if not orders:
-        return
+def _for_cluster(orders: Sequence[Order], address: bool | str) -> Iterator[Job]:
+    """The orders with what each needs of the cluster; one that no node can meet is an error."""
     ray = start_ray(address)
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     most = max(int(node.get("CPU", 0)) for node in nodes)
     if any(order.job.on_gpu for order in orders) and not any(node.get("GPU", 0) for node in nodes):
         raise AssayError("a module asks for device=cuda, and no node of the Ray cluster has a GPU")
-    here = Path.cwd()
-
-    @ray.remote(max_retries=RETRIES)  # type: ignore[untyped-decorator]
-    def one(order: Order) -> RunRecord:
-        if not Path(order.view).exists():
-            raise AssayError(f"{socket.gethostname()} does not see {order.results}: use a folder that all nodes share")
-        if here.is_dir():  # data may be named relative to it
-            os.chdir(here)
-        return next(iter(work([order])))
-
-    waiting: dict[Any, Order] = {}
     for order in orders:
         cores = max(min(order.threads, most), 1)
-        task = one.options(num_cpus=cores, num_gpus=int(order.job.on_gpu))
-        waiting[task.remote(replace(order, threads=cores))] = order
-    try:
-        while waiting:
-            (ready,), _ = ray.wait(list(waiting), num_returns=1)
-            order = waiting.pop(ready)
-            try:
-                record = ray.get(ready)
-            except ray.exceptions.RayError as error:
-                record = _lost(order, "failed", f"Ray: {first_line(getattr(error, 'cause', None) or error)}")
-            report("runs", len(orders) - len(waiting), len(orders))
-            yield record
-    finally:
-        for task in waiting:
-            ray.cancel(task, force=True)
+        yield Job(replace(order, threads=cores), resources=Resources(cores, int(order.job.on_gpu), RETRIES))
+
+
+def _on_a_node(streamed: None, kept: None, order: Order, here: Path) -> RunRecord:
+    """One run on a node of a cluster, still in a process of its own; the folder is one that all nodes see."""
+    if not Path(order.view).exists():
+        raise AssayError(f"{socket.gethostname()} does not see {order.results}: use a folder that all nodes share")
+    if here.is_dir():  # data may be named relative to it
+        os.chdir(here)
+    return next(iter(work([order])))
 
 
 def _lost(order: Order, status: str, reason: str) -> RunRecord:

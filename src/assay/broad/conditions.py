@@ -14,12 +14,12 @@ Supervised = Literal["SOTA", "SLC"]
 
 @dataclass(frozen=True)
 class Condition:
-    """How a prediction is made.
+    """One condition: the features, the unsupervised learner and the classifier that make a prediction.
 
     Args:
-        number: 1 … 6.
-        features: ``"FE"``, the evaluators' feature extractor; ``"PRE"``, the team's preprocessor.
-        unsupervised: ``"SUL"``, the team's learner with one layer; ``"DUL"``, all of it; None for neither.
+        number: The plan's number of the condition, 1 to 6.
+        features: Source of the features: ``"FE"``, the evaluators' extractor; ``"PRE"``, the team's preprocessor.
+        unsupervised: The team's learner: ``"SUL"``, its first layer only; ``"DUL"``, all its layers; None, no learner.
         classifier: ``"SOTA"``, the evaluators' shallow classifier; ``"SLC"``, the team's simple linear classifier.
     """
 
@@ -37,12 +37,12 @@ class Condition:
 
     @property
     def name(self) -> str:
-        """As the plan writes it, such as ``PRE/DUL/SLC``."""
+        """The name of the condition as the plan writes it, such as ``PRE/DUL/SLC``."""
         return "/".join(part for part in (self.features, self.unsupervised, self.classifier) if part)
 
     @property
     def per_team(self) -> bool:
-        """Whether any part of it is a team's."""
+        """Whether any part of the condition belongs to a team, so that each team has a run of its own."""
         return (self.features, self.classifier) != ("FE", "SOTA")
 
 
@@ -65,7 +65,7 @@ class RunSpec:
 
     @property
     def key(self) -> str:
-        """As in the plan's Fig. 4: ``1``, ``2n``, …, ``6s``: the condition and the team's letter."""
+        """The key of the run: condition and team's letter, as in the plan's Fig. 4 (``1``, ``2n``, …, ``6s``)."""
         return f"{self.condition.number}{self.team or ''}"
 
 
@@ -89,7 +89,7 @@ def run_specs(teams: tuple[str, ...]) -> list[RunSpec]:
 
 @dataclass(frozen=True)
 class Contrast:
-    """Two conditions compared, and the question that answers."""
+    """Two conditions that are compared, and the question that their comparison answers."""
 
     focal: int
     other: int
@@ -97,7 +97,7 @@ class Contrast:
 
     @property
     def name(self) -> str:
-        """Such as ``6 v 3``."""
+        """The name of the contrast, such as ``6 v 3``."""
         return f"{self.focal} v {self.other}"
 
 

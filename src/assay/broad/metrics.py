@@ -30,8 +30,8 @@ def average_precision_11pt(truth: Array, scores: Array, missing: Missing = "erro
 
     Args:
         truth: True for the members of the class.
-        scores: Confidence that an instance is one.
-        missing: A class without members has no precision: ``"error"``, or ``"skip"`` to get NaN.
+        scores: Confidence that each instance is a member.
+        missing: What a class without members, which has no precision, gives: ``"error"`` raises, ``"skip"`` gives NaN.
 
     Example:
         >>> round(average_precision_11pt(np.array([1, 0, 1, 1, 1]), np.array([0.9, 0.8, 0.6, 0.2, 0.2])), 6)
@@ -50,18 +50,18 @@ def average_precision_11pt(truth: Array, scores: Array, missing: Missing = "erro
 
 
 def average_precisions(truth: Array, scores: Array, missing: Missing = "error") -> Array:
-    """`average_precision_11pt` of each class.
+    """11-point interpolated average precision of each class (`average_precision_11pt`).
 
     Args:
-        truth: Instances × classes.
-        scores: Instances × classes.
-        missing: As there.
+        truth: Instances × classes, True for the members of a class.
+        scores: Instances × classes, confidences that an instance is a member.
+        missing: What a class without members gives: ``"error"`` raises, ``"skip"`` gives NaN.
     """
     return _by_column(lambda t, s: average_precision_11pt(t, s, missing), truth, scores)
 
 
 def mean_average_precision(truth: Array, scores: Array, missing: Missing = "error") -> float:
-    """MAP: the mean over classes of `average_precision_11pt`, those skipped as missing left out.
+    """Mean average precision (MAP): the mean of `average_precision_11pt` over classes, without those that are skipped.
 
     Example:
         >>> truth = np.array([[1, 0], [0, 1], [1, 0]])
@@ -93,9 +93,9 @@ def resampled_average_precision(truth: Array, scores: Array, counts: Array) -> A
     """11-point average precision of one class in resampled test sets.
 
     Args:
-        truth: n instances, True for the members of the class.
-        scores: Systems × n.
-        counts: n × draws, how often each instance is in each draw (whole numbers).
+        truth: Membership of the n instances, True for the members of the class.
+        scores: Systems × n confidences.
+        counts: How often each instance is in each draw, n × draws whole numbers.
 
     Returns:
         Systems × draws; NaN in draws without a member of the class.
@@ -105,10 +105,10 @@ def resampled_average_precision(truth: Array, scores: Array, counts: Array) -> A
 
 
 def resampled_rmse(truth: Array, predictions: Array, counts: Array) -> Array:
-    """Root mean squared error in resampled test sets; arguments as `resampled_average_precision`.
+    """Root mean squared error in resampled test sets; takes the arguments of `resampled_average_precision`.
 
     Returns:
-        Systems × draws; NaN in draws that are empty.
+        Systems × draws; NaN in empty draws.
     """
     squares = (np.atleast_2d(predictions).astype(np.float64) - truth) ** 2
     weights = counts.astype(np.float64)
@@ -119,15 +119,15 @@ def resampled_rmse(truth: Array, predictions: Array, counts: Array) -> Array:
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric, with the direction that is better.
+    """A metric, and whether higher or lower values of it are better.
 
     Args:
-        name: What it is called.
-        better: ``"higher"`` or ``"lower"``.
-        bounds: Least and greatest prediction that is allowed.
-        function: Of one column of truth and one of predictions.
-        resampled: The same on resampled test sets: (truth, systems × n predictions, n × draws counts) → systems ×
-            draws.
+        name: Name of the metric.
+        better: Which values are better, ``"higher"`` or ``"lower"``.
+        bounds: The least and the greatest prediction that are allowed.
+        function: Computes the metric from one column of truth and one of predictions.
+        resampled: Computes the metric in resampled test sets, from truth, predictions (systems × n) and counts
+            (n × draws); gives systems × draws.
 
     Plan §5.4.1.
     """
@@ -140,15 +140,15 @@ class Metric:
 
     @property
     def sign(self) -> int:
-        """+1 where higher is better, −1 where lower is: times this, every difference is an advantage if positive."""
+        """+1 where higher is better, −1 where lower is; a difference times this sign is an advantage if positive."""
         return 1 if self.better == "higher" else -1
 
     def values(self, truth: Array, predictions: Array) -> Array:
-        """The metric of each column (class or rating)."""
+        """Compute the metric of each column (class or rating)."""
         return _by_column(self.function, truth, predictions)
 
     def fault(self, predictions: Array) -> str:
-        """What is wrong with predictions, or an empty string."""
+        """Say what is wrong with predictions; an empty string if nothing is."""
         low, high = self.bounds
         if not np.isfinite(predictions).all():
             return f"{int((~np.isfinite(predictions)).sum())} of {predictions.size} predictions are not finite"
@@ -166,31 +166,35 @@ METRICS = {metric.name: metric for metric in (MAP, RMSE)}
 
 
 def _average_precision(positive: Array, scores: Array, counts: Array) -> Array:
-    """Average precision in each draw (column of counts)."""
+    """Compute average precision in each draw (a column of ``counts``)."""
     order = np.argsort(-scores, kind="stable")
-    ranked, hit = scores[order], positive[order]
+    ranked = scores[order]
+    is_hit = positive[order]
     last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))  # where each tie ends
-    hits = np.cumsum(hit)[last]
+    hits = np.cumsum(is_hit)[last]
     # Precision can be highest only where a tie brings a positive.
     rising = np.diff(hits, prepend=0) > 0
-    last, hits, draws = last[rising], hits[rising], counts.shape[1]
+    last = last[rising]
+    hits = hits[rising]
+    draws = counts.shape[1]
     if len(last) == 0:
         return np.full(draws, np.nan)
     drawn = counts[order[: last[-1] + 1]]
-    admitted = _running(drawn, last)
-    found = _running(drawn[hit[: len(drawn)]], hits - 1)
-    precision = np.divide(found, admitted, out=np.zeros(found.shape), where=admitted > 0)
+    admitted = _running_sums(drawn, last)
+    true_positives = _running_sums(drawn[is_hit[: len(drawn)]], hits - 1)
+    precision = np.divide(true_positives, admitted, out=np.zeros(true_positives.shape), where=admitted > 0)
     best = np.maximum.accumulate(precision[::-1], axis=0)[::-1]  # at this recall or more
-    total, columns = found[-1], np.arange(draws)
-    picked = np.zeros(draws)
+    positives = true_positives[-1]
+    columns = np.arange(draws)
+    total_precision = np.zeros(draws)
     for k in range(11):
-        first = np.count_nonzero(10 * found < k * total, axis=0)
-        picked += best[first, columns]
-    return np.where(total > 0, picked / 11, np.nan)
+        first = np.count_nonzero(10 * true_positives < k * positives, axis=0)
+        total_precision += best[first, columns]
+    return np.where(positives > 0, total_precision / 11, np.nan)
 
 
-def _running(drawn: Array, last: Array) -> Array:
-    """Sums of all rows up to and with each of ``last``."""
+def _running_sums(drawn: Array, last: Array) -> Array:
+    """Sums of all rows up to and including each row of ``last``."""
     starts = np.append(0, last[:-1] + 1)
     return np.cumsum(np.add.reduceat(drawn, starts, axis=0), axis=0)
 

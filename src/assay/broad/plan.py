@@ -38,7 +38,19 @@ TEXT = {
 
 @dataclass(frozen=True)
 class BroadPlan:
-    """What to evaluate, with the data loaded when it is needed."""
+    """A plan of a broad evaluation, as a file describes it; data are loaded when they are needed.
+
+    Args:
+        folder: Folder of the evaluation.
+        secret: Seed of the partitions.
+        protocol: Settings of the evaluation.
+        teams: The teams whose systems are compared.
+        evaluators: The evaluators' own modules, by modality.
+        video: The plan's entry for video data; None where there is no video task.
+        text: The plan's entry for text data; None where there are no text tasks.
+        measures: Measures to apply to the systems' layers, by name.
+        written: The plan as written, without the secret.
+    """
 
     folder: str
     secret: str
@@ -51,41 +63,41 @@ class BroadPlan:
     written: dict[str, Any]
 
     def load_video(self) -> tuple[Dataset, Dataset] | None:
-        """Training and test set."""
+        """Load the training and the test set of the video task; None where the plan has no video."""
         return None if self.video is None else _data(self.video, VIDEO)
 
     def load_text(self) -> Dataset | None:
-        """All reviews."""
+        """Load all reviews; None where the plan has no text."""
         return None if self.text is None else _data(self.text, TEXT)
 
     @property
     def label_files(self) -> list[str]:
-        """Files and folders in which labels are, which no system may open."""
+        """Files and folders that hold labels, which no system may open."""
         beside = {"hollywood2": "ClipSets", "folder": "labels.csv"}
-        found = []
+        files = []
         for node in (self.video, self.text):
             if node is not None and "generated" not in node.value:
                 kind, settings = next(iter(node.items()))
-                named = "folder" if kind in beside else "path"
-                places = [settings if isinstance(settings.value, str) else settings[named]]
+                key = "folder" if kind in beside else "path"
+                entries = [settings if isinstance(settings.value, str) else settings[key]]
                 if isinstance(settings.value, dict) and isinstance(settings.value.get("test"), str):
-                    places.append(settings["test"])
-                found += [str(_path(place) / beside[kind] if kind in beside else _path(place)) for place in places]
-        return found
+                    entries.append(settings["test"])
+                files += [str(_path(entry) / beside[kind] if kind in beside else _path(entry)) for entry in entries]
+        return files
 
     def tasks(self) -> list[Task]:
-        """Tasks with their partitions."""
+        """Load the data and make the tasks with their partitions."""
         p = self.protocol
         return make_tasks(self.load_video(), self.load_text(), self.secret, p.k, p.p, p.n, p.ratings, p.validation_cap)
 
     def sample(self, modality: Modality, count: int = 32) -> Inputs:
-        """A few training instances, to check systems with."""
+        """Take a few training instances, to check systems with."""
         data = self.load_video()[0] if modality == "video" else self.load_text()  # type: ignore[index]
         assert isinstance(data, Dataset)
         return data.take(np.arange(min(count, len(data)))).inputs
 
     def execute(self, processes: int = 1, only: tuple[str, ...] = (), ray: bool | str = False) -> Analysis:
-        """Run what is missing, then analyse; then ask the plan's measures of the systems' layers."""
+        """Do the runs that are missing, analyse the results, apply the plan's measures to the systems' layers."""
         analysis = run_protocol(
             self.load_video(), self.load_text(), self.teams, self.evaluators, self.folder, self.secret, self.protocol,
             processes, only, ray, self.written, self.label_files,
@@ -96,7 +108,7 @@ class BroadPlan:
 
 
 def load_broad_plan(path: str | Path) -> BroadPlan:
-    """Read and check a plan. Paths in it are relative to it."""
+    """Read and check a plan; paths in it are relative to its file."""
     root = read_yaml(Path(path))
     known = ("folder", "secret", "commitment", "video", "text", "protocol", "evaluators", "teams", "measures")
     for key, node in root.items():
@@ -131,7 +143,7 @@ def load_broad_plan(path: str | Path) -> BroadPlan:
 
 
 def _secret(node: Node) -> str:
-    """Given as ``env:NAME`` or ``file:path``, so that it need not stand in the plan; or as it is."""
+    """The secret seed: given as ``env:NAME`` or ``file:path``, so that the plan need not hold it, or as it is."""
     value: str = convert(node, str, {})
     kind, _, rest = value.partition(":")
     if kind == "env":
@@ -139,10 +151,10 @@ def _secret(node: Node) -> str:
             node.fail(f"the environment has no variable {rest!r}")
         return os.environ[rest]
     if kind == "file":
-        place = node.file.parent / rest
-        if not place.exists():
-            node.fail(f"no such file {place}: write a long random line into it, and publish its commitment")
-        return place.read_text().strip()
+        file = node.file.parent / rest
+        if not file.exists():
+            node.fail(f"no such file {file}: write a long random line into it, and publish its commitment")
+        return file.read_text().strip()
     return value
 
 
@@ -168,9 +180,9 @@ def _team(node: Node) -> Team:
 
 
 def _module(node: Node) -> Module:
-    """A registered name, or a mapping with ``module``, ``parameters`` (or a file of them) and ``frozen``."""
+    """Read a module: a registered name, or a mapping of ``module``, ``parameters`` (or their file) and ``frozen``."""
     if isinstance(node.value, str):
-        made = Module(node.value)
+        module = Module(node.value)
     else:
         entries = dict(node.items())
         for key, entry in entries.items():
@@ -183,22 +195,22 @@ def _module(node: Node) -> Module:
             given = read_yaml(_path(given))
         parameters = {key: entry.value for key, entry in given.items()} if given is not None else {}
         frozen = convert(entries["frozen"], str, {}) if "frozen" in entries else None
-        made = build(Module, replace(node, value={}), name=convert(entries["module"], str, {}),
+        module = build(Module, replace(node, value={}), name=convert(entries["module"], str, {}),
                      parameters=parameters, frozen=frozen)  # fmt: skip
     try:
-        made.factory()
+        module.factory()
     except Exception as error:
         node.fail(str(error))
-    return made
+    return module
 
 
 def _path(node: Node) -> Path:
-    found: Path = convert(node, Path, {})
-    return found
+    path: Path = convert(node, Path, {})
+    return path
 
 
 def _data(node: Node, known: Mapping[str, Any]) -> Any:
-    """Data as a plan writes them: one of the known kinds with its settings."""
+    """Load data as a plan describes them: one of the known kinds, with its settings."""
     entries = dict(node.items())
     if len(entries) != 1 or next(iter(entries)) not in known:
         node.fail(f"is one of {', '.join(known)} with its settings")

@@ -33,21 +33,22 @@ Phase = Literal["mid", "end"]
 
 @dataclass(frozen=True)
 class Protocol:
-    """How an evaluation is run.
+    """The settings by which an evaluation is run.
 
     Args:
-        k: Folds.
-        p: Share of the text to train on.
-        n: Reviews that make the folds.
-        ratings: Which ratings of the text; all by default.
-        validation_cap: At most so many left-over reviews to tune on (the plan's footnote 5); None for all.
-        phase: ``"mid"``: the quantitative metrics. ``"end"``: learning curves and the contribution of each layer too.
+        k: Number of folds.
+        p: Share of the text that is the training set.
+        n: Number of reviews that make the folds.
+        ratings: Which ratings of the text are predicted; all by default.
+        validation_cap: The largest number of left-over reviews to tune on (the plan's footnote 5); None for all.
+        phase: ``"mid"`` for the quantitative metrics; ``"end"`` for learning curves and the contribution of each layer
+            as well.
         curve: Shares of the unlabelled data for the learning curve of condition 6; 0 is random weights.
-        limit_s: Seconds one fit may take.
-        margin: δ of non-inferiority, by metric, declared before the run.
-        bootstrap: Resamples of the test set.
-        iteration: Of the report; the plan expects drafts, comments and a final one.
-        draft: Whether it is one.
+        limit_s: Seconds that one fit may take; None for no limit.
+        margin: Margin δ of non-inferiority for each metric, declared before the run.
+        bootstrap: Number of resamples of the test set.
+        iteration: Number of the report's edition; the plan expects drafts, comments and a final one.
+        draft: Whether the report is a draft.
     """
 
     k: int = 10
@@ -86,23 +87,23 @@ def run_protocol(
     plan: Mapping[str, Any] | None = None,
     forbidden: Sequence[str] = (),
 ) -> Analysis:
-    """Everything: partition, all runs of all tasks, analysis (the plan, Fig. 3).
+    """Run a whole evaluation: partition the data, run all tasks, analyse the results (the plan, Fig. 3).
 
-    What is done is left as it is; what is missing, or has failed, is done.
+    Runs that are done stay as they are; those that are missing or have failed are run.
 
     Args:
-        video: Training and test set, or None.
-        text: All reviews, or None.
-        teams: Whose systems are compared.
+        video: Training and test set of the video task; None for no such task.
+        text: All reviews of the text tasks; None for no such task.
+        teams: The teams whose systems are compared.
         evaluators: The evaluators' own modules, by modality.
-        folder: Of the evaluation; a local one, or one all nodes of a cluster see.
+        folder: Folder of the evaluation; a local one, or one that all nodes of a cluster see.
         secret: Seed of the partitions; its commitment goes into the manifest.
-        protocol: How.
-        processes: Runs at a time.
-        only: Only runs that match, as ``video/6s`` or ``text:Food/1``; these are done anew.
+        protocol: Settings of the evaluation; those of the plan by default.
+        processes: Number of runs at a time.
+        only: Keys of the only runs to do, such as ``video/6s`` or ``text:Food/1``; these are done anew.
         ray: True for a Ray cluster found or started here, or the address of one.
         plan: The plan as written, for the manifest.
-        forbidden: Files in which labels are: a system that opens one of them has peeked.
+        forbidden: Files that hold labels: a system that opens one of them has peeked.
     """
     protocol = protocol or Protocol()
     require_one_each(tuple(teams))
@@ -136,15 +137,15 @@ def run_conditions(
     ray: bool | str = False,
     forbidden: Sequence[str] = (),
 ) -> list[RunRecord]:
-    """All runs of one task; folds are made once and are the same for all (the plan, Fig. 4)."""
+    """Do all runs of one task, with the same folds for all of them (the plan, Fig. 4)."""
     if not results.folder.local:
         raise AssayError(f"folder={results.folder.url}: runs need a folder of a file system that all processes see")
     view = task.for_systems()
-    place = Path(results.folder.path("work")) / f"{view.hash[:12]}.view"
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_bytes(pickle.dumps(view))
+    view_file = Path(results.folder.path("work")) / f"{view.hash[:12]}.view"
+    view_file.parent.mkdir(parents=True, exist_ok=True)
+    view_file.write_bytes(pickle.dumps(view))
     # Absolute paths: nodes of a cluster work in folders of their own.
-    hidden = (results.folder.path("truth"), str(place), *(str(Path(file).absolute()) for file in forbidden))
+    hidden = (results.folder.path("truth"), str(view_file), *(str(Path(file).absolute()) for file in forbidden))
     threads = max((os.cpu_count() or 1) // max(processes, 1), 1)
     orders = []
     for job in _jobs(task, teams, evaluators, protocol):
@@ -153,16 +154,17 @@ def run_conditions(
             continue
         orders.append(
             Order(
-                task.name, str(place), job, results.folder.path(), results.folder.path("work"), hidden,
+                task.name, str(view_file), job, results.folder.path(), results.folder.path("work"), hidden,
                 protocol.limit_s, threads, bool(only),
             )
         )  # fmt: skip
     # The other layers of a learner come last: they find it trained.
-    first, last = [o for o in orders if o.job.layer == -1], [o for o in orders if o.job.layer != -1]
+    first = [order for order in orders if order.job.layer == -1]
+    last = [order for order in orders if order.job.layer != -1]
     try:
         records = [*work(first, processes, ray), *work(last, processes, ray)]
     finally:
-        place.unlink(missing_ok=True)
+        view_file.unlink(missing_ok=True)
     if all(record.status in (*DONE, "not applicable") for record in records) and not only:
         FeatureStore(Folder(results.folder.path("work"))).forget()
     return records
@@ -173,8 +175,11 @@ def _jobs(
 ) -> list[Job]:
     if task.modality not in evaluators:
         raise AssayError(f"the evaluators have no modules for {task.modality}")
-    mine = {team.letter: team for team in teams if task.modality in team.parts}
-    jobs = [make_job(spec, task.modality, mine, evaluators[task.modality]) for spec in run_specs(tuple(mine))]
+    teams_of_modality = {team.letter: team for team in teams if task.modality in team.parts}
+    jobs = [
+        make_job(spec, task.modality, teams_of_modality, evaluators[task.modality])
+        for spec in run_specs(tuple(teams_of_modality))
+    ]
     if protocol.phase == "end":
         for job in [j for j in jobs if j.spec.condition.number == 6]:
             assert job.learner is not None
@@ -194,7 +199,7 @@ def _keys(
 def dry_run(
     tasks: Sequence[Task], teams: Sequence[Team], evaluators: Mapping[Modality, Evaluators], protocol: Protocol
 ) -> list[dict[str, str]]:
-    """What would be run."""
+    """List the runs that an evaluation would do, without doing them."""
     rows = []
     for task in tasks:
         for job in _jobs(task, teams, evaluators, protocol):
@@ -212,47 +217,47 @@ def dry_run(
 
 
 def analyze(folder: str) -> Analysis:
-    """Analyse what is there, without training anything; the same results give the same bytes."""
+    """Analyse the results in a folder without training anything; the same results give the same bytes."""
     results = Results(folder)
     protocol = results.read_manifest()["protocol"]
-    found, truths = _collected(results)
+    runs, truths = _read_results(results)
     analysis = analyze_results(
-        [one for one in found if "." not in one.run],
+        [run for run in runs if "." not in run.run],
         truths,
         CONTRASTS,
         margins=protocol["margin"],
         bootstrap=protocol["bootstrap"],
-        extra=[one for one in found if "." in one.run],
+        extra=[run for run in runs if "." in run.run],
     )
     analysis.write(results.folder)
     return analysis
 
 
 def compare_folders(a: str, b: str, tolerance: float = 1e-4) -> pd.DataFrame:
-    """How the results of two sites agree, run by run (`compare_sites`)."""
+    """Compare the results of two sites, run by run (`compare_sites`)."""
     sites: list[Site] = []
     truths: list[TaskTruth] = []
     for folder in (a, b):
         results = Results(folder)
-        found, truths = _collected(results)
+        runs, truths = _read_results(results)
         partitions = {task["name"]: task["partition"] for task in results.read_manifest()["tasks"]}
-        stages = {(one.task, one.run): results.read_run(one.task, one.run).stages for one in found}
+        stages = {(run.task, run.run): results.read_run(run.task, run.run).stages for run in runs}
         verdicts = {}
         if results.folder.exists("analysis/claims.csv"):
             claims = Analysis.read(results.folder).tables["claims"]
-            for one in found:
-                mine = claims[(claims["task"] == one.task) & (claims["team"] == (one.team or ""))]
-                if len(mine):
-                    verdicts[one.task, one.run] = mine["verdict"].tolist()
-        sites.append(Site(found, partitions, stages, verdicts))
+            for run in runs:
+                own_claims = claims[(claims["task"] == run.task) & (claims["team"] == (run.team or ""))]
+                if len(own_claims):
+                    verdicts[run.task, run.run] = own_claims["verdict"].tolist()
+        sites.append(Site(runs, partitions, stages, verdicts))
     return compare_sites(sites[0], sites[1], truths, tolerance)
 
 
-def _collected(results: Results) -> tuple[list[RunResult], list[TaskTruth]]:
-    """Every run as it stands, and what is true of the test instances."""
+def _read_results(results: Results) -> tuple[list[RunResult], list[TaskTruth]]:
+    """Read the result of every run, and the truth about the test instances."""
     manifest = results.read_manifest()
     truths: list[TaskTruth] = []
-    found: list[RunResult] = []
+    runs: list[RunResult] = []
     for task in manifest["tasks"]:
         targets, groups, _ = results.read_truth(task["name"])
         metric = METRICS[METRIC_OF[task["modality"]]]
@@ -265,16 +270,16 @@ def _collected(results: Results) -> tuple[list[RunResult], list[TaskTruth]]:
                 if predictions is None:
                     record = replace(record, status="missing", reason="not all folds are there")
             spec = spec_of(key)
-            found.append(
+            runs.append(
                 RunResult(
                     task["name"], key, spec.condition.number, spec.team, record.status, predictions, record.reason
                 )
             )
-    return found, truths
+    return runs, truths
 
 
 def spec_of(key: str) -> RunSpec:
-    """The run of a key; ``1n`` is the plan's other name of ``1``."""
+    """The condition and team of a run's key; ``1n`` is the plan's other name of ``1``."""
     short = key.partition(".")[0]
     letter = short[1:] or None
     team = None if short[0] == "1" else letter
@@ -293,9 +298,9 @@ def _write_manifest(
     protocol: Protocol,
     plan: Mapping[str, Any] | None,
 ) -> None:
-    described = []
+    task_entries = []
     for task in tasks:
-        described.append(
+        task_entries.append(
             {
                 "name": task.name, "modality": task.modality, "labels": list(task.dataset.labels),
                 "data": task.dataset.name, "instances": len(task.dataset),
@@ -306,18 +311,18 @@ def _write_manifest(
         )  # fmt: skip
     if results.folder.exists("manifest.json"):
         before = {t["name"]: t["partition"] for t in results.read_manifest()["tasks"]}
-        for one in described:
-            if before.get(str(one["name"]), one["partition"]) != one["partition"]:
+        for entry in task_entries:
+            if before.get(str(entry["name"]), entry["partition"]) != entry["partition"]:
                 raise AssayError(
-                    f"{results.folder.url} holds an evaluation with another partition of {one['name']}: "
+                    f"{results.folder.url} holds an evaluation with another partition of {entry['name']}: "
                     "use another folder, or the same seed, data and sizes"
                 )
-    kept = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(protocol).items()}
+    settings = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(protocol).items()}
     manifest = {
         "written": now(),
         "commitment": commitment(secret),
-        "protocol": kept | {"margin": dict(protocol.margin)},
-        "tasks": described,
+        "protocol": settings | {"margin": dict(protocol.margin)},
+        "tasks": task_entries,
         "teams": [
             {
                 "letter": team.letter,

@@ -1,4 +1,4 @@
-"""Qualitative metrics: every measure there is, asked of the layers that the teams' deep learners have learned."""
+"""Qualitative metrics: measures applied to the layers that the teams' deep learners have learned."""
 
 from __future__ import annotations
 
@@ -24,31 +24,37 @@ log = logging.getLogger(__name__)
 
 
 class Still(nn.Module):
-    """A network that learned from moving blocks, shown pictures: each stands still for as many frames as it takes."""
+    """Shows pictures to a network that learned from moving blocks: each stands still for as many frames as it takes.
+
+    Args:
+        stack: The network.
+        frames: Number of frames of the blocks that it takes.
+    """
 
     def __init__(self, stack: nn.Module, frames: int) -> None:
         super().__init__()
-        self.stack, self.frames = stack, frames
+        self.stack = stack
+        self.frames = frames
 
     def forward(self, x: Tensor) -> Tensor:
-        """N×1×H×W pictures, as N×T×H×W."""
-        found: Tensor = self.stack(x.expand(-1, self.frames, -1, -1) if x.dim() == 4 else x)
-        return found
+        """Repeat N×1×H×W pictures as N×T×H×W and give what the stack answers."""
+        output: Tensor = self.stack(x.expand(-1, self.frames, -1, -1) if x.dim() == 4 else x)
+        return output
 
 
 def learned_subjects(results: Results, teams: tuple[Team, ...], task: str = "video") -> list[Subject]:
-    """The deep learners of condition 6 of a task that see pictures, as they were after learning."""
-    found = []
+    """The trained deep learners of condition 6 of a task, as subjects that see pictures."""
+    subjects = []
     for team in teams:
         record = results.read_run(task, f"6{team.letter}")
         parts = team.parts.get("video")
         if parts is None or record.status not in DONE or not record.learner:
             continue
-        place = Path(results.folder.path(record.learner))
-        if not place.exists():
+        file = Path(results.folder.path(record.learner))
+        if not file.exists():
             continue
         try:
-            learner: Any = load_learner(place, parts.learner.build())
+            learner: Any = load_learner(file, parts.learner.build())
         except AssayError as error:
             log.warning("no measure is asked of %s: %s", team.name, error)
             continue
@@ -57,12 +63,12 @@ def learned_subjects(results: Results, teams: tuple[Team, ...], task: str = "vid
             continue
         sizes = getattr(learner, "sizes", ((1, 1, 1),))
         module: nn.Module = stack if sizes[-1][0] == 1 else Still(stack, int(sizes[-1][0]))
-        found.append(Subject(module.cpu(), team.name, device=torch.device("cpu")))
-    return found
+        subjects.append(Subject(module.cpu(), team.name, device=torch.device("cpu")))
+    return subjects
 
 
 def measure_systems(results: Results, teams: tuple[Team, ...], measures: Mapping[str, Measure]) -> Run | None:
-    """Ask all measures of all deep learners of the video task; a run of its own, in ``measures/``."""
+    """Apply all measures to all deep learners of the video task; they are a run of their own, in ``measures/``."""
     subjects = learned_subjects(results, teams)
     if not subjects:
         log.warning("%s has no deep learner of video that the measures could be asked of", results.folder.url)

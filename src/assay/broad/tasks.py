@@ -1,4 +1,4 @@
-"""Tasks: what is to be predicted from what, and what of it a system may know."""
+"""Tasks: what is to be predicted from which data, and what a system may know of it."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Task:
     """One performance task as the evaluators know it.
 
     Args:
-        name: ``video``, or ``text:`` and the rating.
+        name: Name of the task: ``video``, or ``text:`` and the rating.
         dataset: All instances, of one rating if it is text.
-        partition: Who is trained on, tuned on, tested on.
+        partition: Which instances are trained on, tuned on and tested on.
     """
 
     name: str
@@ -35,16 +35,16 @@ class Task:
 
     @property
     def modality(self) -> Modality:
-        """Video or text."""
+        """Whether the task is of video or of text."""
         return self.dataset.modality
 
     @property
     def metric(self) -> Metric:
-        """Mean average precision for video, root mean squared error for text."""
+        """The metric of the task: mean average precision for video, root mean squared error for text."""
         return METRICS[METRIC_OF[self.modality]]
 
     def for_systems(self) -> View:
-        """What may leave the evaluators' hands: no label of a test instance is in it."""
+        """The task as systems may see it, without any label of a test instance."""
         known = np.full(self.dataset.targets.shape, np.nan, dtype=np.float32)
         rows = np.concatenate([self.partition.training, self.partition.validation])
         known[rows] = self.dataset.targets[rows]
@@ -70,24 +70,24 @@ class View:
 
     @property
     def metric(self) -> Metric:
-        """As the task's."""
+        """The metric of the task."""
         return METRICS[METRIC_OF[self.modality]]
 
     def y(self, rows: Array, label: int) -> Array:
-        """What is to be predicted of training or validation instances."""
-        found: Array = self.known[rows, label]
-        if np.isnan(found).any():
+        """What is to be predicted of the given training or validation instances: their value of one label."""
+        values: Array = self.known[rows, label]
+        if np.isnan(values).any():
             raise AssayError(f"task {self.name}: labels of test instances were asked for")
-        return found > 0 if self.modality == "video" else found
+        return values > 0 if self.modality == "video" else values
 
     @cached_property
     def hash(self) -> str:
-        """Content of data and partition."""
+        """Hash of the content of data and partition."""
         return fingerprint(self.name, inputs_hash(self.inputs), self.known, self.partition.hash, self.labels)
 
 
 def inputs_hash(inputs: Inputs) -> str:
-    """Content of what systems see."""
+    """Hash of the content of what systems see."""
     items: Any = inputs.items
     if sparse.issparse(items):
         content: Any = (items.data, items.indices, items.indptr)
@@ -108,17 +108,17 @@ def make_tasks(
     ratings: Sequence[str] | None = None,
     validation_cap: int | None = None,
 ) -> list[Task]:
-    """The tasks of the plan: one for video, one for every rating of the text (Fig. 3).
+    """Make the tasks of the plan: one for video, one for every rating of the text (Fig. 3).
 
     Args:
-        video: Training and test set.
-        text: All reviews; each rating gets a partition of its own, of the reviews that have it.
+        video: Training and test set of video; None for no such task.
+        text: All reviews; each rating gets a partition of its own, of the reviews that have it. None for no such task.
         secret: Seed of the partitions.
-        k: Folds.
-        p: Share of the text to train on.
-        n: Instances of the text that make the folds.
-        ratings: Which ratings; all by default.
-        validation_cap: At most so many left-over reviews to tune on.
+        k: Number of folds.
+        p: Share of the text that is the training set.
+        n: Number of reviews that make the folds.
+        ratings: Which ratings of the text are predicted; all by default.
+        validation_cap: The largest number of left-over reviews to tune on; None for all.
     """
     tasks = []
     if video is not None:
@@ -134,9 +134,9 @@ def make_tasks(
         for rating in ratings or text.labels:
             if rating not in text.labels:
                 raise AssayError(f"{text.name} has the ratings {', '.join(text.labels)}, not {rating!r}")
-            one = text.only(rating)
-            partition = partition_stratified(one.targets[:, 0], k, p, n, f"{secret}/{rating}", validation_cap)
-            tasks.append(Task(f"text:{rating}", one, partition))
+            rated = text.only(rating)
+            partition = partition_stratified(rated.targets[:, 0], k, p, n, f"{secret}/{rating}", validation_cap)
+            tasks.append(Task(f"text:{rating}", rated, partition))
     return tasks
 
 

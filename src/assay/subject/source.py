@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from assay.core.checkpoints import read_tensors
 from assay.core.determinism import seeded
 from assay.core.errors import AssayError, first_line, nearest, optional
 from assay.networks.imported.onnx import load_onnx
@@ -144,7 +144,7 @@ def load_weights(module: nn.Module, path: Path) -> None:
     Accepts safetensors, and torch files through ``weights_only=True``; a ``state_dict`` or ``model`` inside
     is unpacked and a ``module.`` prefix (data-parallel training) is dropped. Every tensor must fit.
     """
-    state = read_checkpoint(path)
+    state = read_tensors(path)
     if all(key.startswith("module.") for key in state):
         state = {key.removeprefix("module."): value for key, value in state.items()}
     own = module.state_dict()
@@ -164,35 +164,6 @@ def load_weights(module: nn.Module, path: Path) -> None:
                 f"file and {tuple(own[key].shape)} in the network"
             )
     module.load_state_dict(dict(state))
-
-
-def read_checkpoint(path: Path) -> dict[str, Tensor]:
-    """The tensors of a checkpoint by name, read without running any code in it."""
-    if not path.exists():
-        raise AssayError(f"weights={path}: no such file")
-    if path.suffix == ".safetensors":
-        from safetensors import SafetensorError
-        from safetensors.torch import load_file
-
-        try:
-            return dict(load_file(path))
-        except (SafetensorError, OSError) as error:
-            raise AssayError(f"weights={path} cannot be read as safetensors ({error})") from error
-    try:
-        loaded = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        raise AssayError(
-            f"weights={path} holds more than tensors and was not loaded, because loading it could run code: "
-            "save it as safetensors, or as a state_dict"
-        ) from error
-    except Exception as error:  # a damaged file fails in many ways: zip, EOF, struct, runtime errors
-        raise AssayError(f"weights={path} cannot be read as a torch checkpoint ({first_line(error)})") from error
-    for key in ("state_dict", "model"):
-        if isinstance(loaded, Mapping) and isinstance(loaded.get(key), Mapping):
-            loaded = loaded[key]
-    if not isinstance(loaded, Mapping) or not all(isinstance(v, Tensor) for v in loaded.values()):
-        raise AssayError(f"weights={path} is not a mapping of names to tensors")
-    return dict(loaded)
 
 
 def _timm(name: str, args: Mapping[str, Any]) -> nn.Module:

@@ -1,0 +1,41 @@
+"""Checkpoints: tensors by name in a file, read without running any code that it may hold."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from assay.core.errors import AssayError, first_line
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a checkpoint by name, read without running any code in it."""
+    if not path.exists():
+        raise AssayError(f"weights={path}: no such file")
+    if path.suffix == ".safetensors":
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        try:
+            return dict(load_file(path))
+        except (SafetensorError, OSError) as error:
+            raise AssayError(f"weights={path} cannot be read as safetensors ({error})") from error
+    try:
+        loaded = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise AssayError(
+            f"weights={path} holds more than tensors and was not loaded, because loading it could run code: "
+            "save it as safetensors, or as a state_dict"
+        ) from error
+    except Exception as error:  # a damaged file fails in many ways: zip, EOF, struct, runtime errors
+        raise AssayError(f"weights={path} cannot be read as a torch checkpoint ({first_line(error)})") from error
+    for key in ("state_dict", "model"):
+        if isinstance(loaded, Mapping) and isinstance(loaded.get(key), Mapping):
+            loaded = loaded[key]
+    if not isinstance(loaded, Mapping) or not all(isinstance(v, Tensor) for v in loaded.values()):
+        raise AssayError(f"weights={path} is not a mapping of names to tensors")
+    return dict(loaded)

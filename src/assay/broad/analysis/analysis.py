@@ -48,19 +48,19 @@ TABLES: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True)
 class Analysis:
-    """Tables by name, as `TABLES` lists them: one observation a row."""
+    """The tables of an analysis by name, as `TABLES` lists them; each row is one observation."""
 
     tables: dict[str, pd.DataFrame]
 
     def write(self, folder: Folder) -> None:
-        """As CSV in ``analysis/``; the same analysis gives the same bytes (12 digits)."""
+        """Write the tables as CSV to ``analysis/``; the same analysis gives the same bytes (12 digits)."""
         for name, table in self.tables.items():
             text = table.to_csv(index=False, float_format="%.12g", lineterminator="\n")
             folder.write(f"analysis/{name}.csv", text.encode())
 
     @classmethod
     def read(cls, folder: Folder) -> Analysis:
-        """What `write` wrote."""
+        """Read the tables that `write` wrote."""
         tables = {}
         for name, columns in TABLES.items():
             if not folder.exists(f"analysis/{name}.csv"):
@@ -80,7 +80,7 @@ def analyze_results(
     seed: int = 0,
     extra: Sequence[RunResult] = (),
 ) -> Analysis:
-    """Everything the plan's §5.6 asks of the results, and the statistics they need to be read.
+    """Analyse the results as the plan's §5.6 asks, with the statistics that are needed to interpret them.
 
     Values per label and fold are averaged over labels within a fold, then over folds. The five ratings
     (``text:Overall``, …) are tasks of their own and also one task ``text``, whose value in fold i is the mean over
@@ -92,13 +92,13 @@ def analyze_results(
 
     Args:
         results: All runs of all tasks.
-        truths: Of all tasks.
-        contrasts: Pairs of conditions; those from condition 6 are the planned ones, adjusted together by Holm (the
-            ratings of a text task are one family, their mean another).
-        margins: By metric, the largest loss that still counts as comparable.
-        bootstrap: Draws of the test set.
-        seed: Of the draws.
-        extra: Runs to be scored beside these (learning curves, layers), in a table of their own.
+        truths: The truth about the test instances of all tasks.
+        contrasts: Pairs of conditions to compare; those that start from condition 6 are the planned ones, adjusted
+            together by Holm (the ratings of a text task are one family, their mean another).
+        margins: The largest loss that still counts as comparable, by metric.
+        bootstrap: Number of random draws of the test set.
+        seed: Seed of the random draws.
+        extra: Further runs to score (learning curves, layers), in a table of their own.
 
     Plan §5.6, §5.1.
     """
@@ -109,10 +109,10 @@ def analyze_results(
         if task not in {t.task for t in truths}:
             raise AssayError(f"run {run!r} is of task {task!r}, of which no truth is given")
     tasks = [scored(t, [r for r in results if r.task == t.task], truths, bootstrap, seed) for t in truths]
-    beside = [scored(t, [r for r in extra if r.task == t.task], truths, 0, seed) for t in truths]
+    extra_scores = [scored(t, [r for r in extra if r.task == t.task], truths, 0, seed) for t in truths]
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
-    rows["status"] = [row for scores in (*tasks, *beside) for row in scores.statuses()]
-    rows["extra"] = [row for scores in beside for row in scores.grand()]
+    rows["status"] = [row for scores in (*tasks, *extra_scores) for row in scores.statuses()]
+    rows["extra"] = [row for scores in extra_scores for row in scores.grand()]
     for scores in [*tasks, *combined(truths, tasks)]:
         margin = margins.get(scores.metric.name)
         if margin is None:
@@ -127,5 +127,5 @@ def analyze_results(
     adjust(rows["contrasts"], "p_holm", holm, only="planned")
     adjust(rows["labels"], "p_bh", benjamini_hochberg)
     rows["claims"] = judged(rows["contrasts"])
-    frames = {name: pd.DataFrame(rows[name], columns=list(columns)).astype(columns) for name, columns in TABLES.items()}
-    return Analysis(frames)
+    tables = {name: pd.DataFrame(rows[name], columns=list(columns)).astype(columns) for name, columns in TABLES.items()}
+    return Analysis(tables)

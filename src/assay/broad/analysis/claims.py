@@ -1,4 +1,4 @@
-"""The plan's claims and what contrasts say of them: the same rule for every team and task (the plan, §5.1)."""
+"""The plan's claims, judged from contrasts by the same rule for every team and task (the plan, §5.1)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ DIAGNOSIS = "either the task is unsuitable for this evaluation or the DL system 
 
 @dataclass(frozen=True)
 class Claim:
-    """Something said of two conditions.
+    """A claim about two conditions.
 
     Args:
-        name: In a few words.
-        focal: Condition it is about.
-        other: Condition it is compared with.
-        rule: ``"outperforms"``: significantly better. ``"not outperformed"``: not significantly worse, the plan's
-            "comparable in quality". ``"non-inferior"``: shown to be worse by less than the margin.
-        note: Said before the numbers.
-        diagnosis: What the plan concludes where it is not so.
+        name: The claim in a few words.
+        focal: Number of the condition that the claim is about.
+        other: Number of the condition that it is compared with.
+        rule: When the claim is supported. ``"outperforms"``: significantly better. ``"not outperformed"``: not
+            significantly worse, the plan's "comparable in quality". ``"non-inferior"``: shown to be worse by less
+            than the margin.
+        note: Words that come before the verdict.
+        diagnosis: What the plan concludes where the claim is not supported.
     """
 
     name: str
@@ -37,7 +38,7 @@ class Claim:
 
     @property
     def contrast(self) -> str:
-        """The contrast that decides it, such as ``6 v 3``."""
+        """The contrast that decides the claim, such as ``6 v 3``."""
         return f"{self.focal} v {self.other}"
 
 
@@ -51,8 +52,8 @@ CLAIMS = (
 )
 
 
-def judge(claim: Claim, found: Mapping[str, Any]) -> tuple[Verdict, str]:
-    """The verdict on a claim, and a sentence that gives it with its numbers.
+def judge(claim: Claim, contrast: Mapping[str, Any]) -> tuple[Verdict, str]:
+    """Judge a claim; give the verdict, and a sentence that states it with its numbers.
 
     With d the advantage of the focal condition, its 95 % two-component interval [low, high] and the p value adjusted
     for the planned contrasts (Holm),
@@ -64,24 +65,25 @@ def judge(claim: Claim, found: Mapping[str, Any]) -> tuple[Verdict, str]:
     - *non-inferior* is supported when low > −margin, not supported when high < −margin, undecided in between.
 
     Args:
-        claim: Which.
-        found: A row of the table of contrasts.
+        claim: The claim.
+        contrast: Row of the table of contrasts that decides it.
 
     Plan §5.1; §5.2 for the diagnoses.
     """
-    if found["status"] != "ok":
-        return UNDECIDED, f"{claim.note}Undecided whether {_said(claim)}: {found['reason']}."
-    d, low, high, p, margin = (float(found[k]) for k in ("difference", "low", "high", "p_holm", "margin"))
+    if contrast["status"] != "ok":
+        return UNDECIDED, f"{claim.note}Undecided whether {_statement(claim)}: {contrast['reason']}."
+    d, low, high, p, margin = (float(contrast[k]) for k in ("difference", "low", "high", "p_holm", "margin"))
     if claim.rule == "outperforms":
         verdict = SUPPORTED if d > 0 and p < LEVEL else REFUTED if high < margin else UNDECIDED
     elif claim.rule == "not outperformed":
         verdict = REFUTED if d < 0 and p < LEVEL else SUPPORTED
     else:
         verdict = SUPPORTED if low > -margin else REFUTED if high < -margin else UNDECIDED
-    return verdict, f"{claim.note}{_opening(claim, verdict, margin)}: {_numbers(found)}.{_rest(claim, verdict, found)}"
+    opening = _opening(claim, verdict, margin)
+    return verdict, f"{claim.note}{opening}: {_numbers(contrast)}.{_remarks(claim, verdict, contrast)}"
 
 
-def _said(claim: Claim, verdict: Verdict = SUPPORTED) -> str:
+def _statement(claim: Claim, verdict: Verdict = SUPPORTED) -> str:
     verbs = {
         "outperforms": ("outperforms", "does not outperform"),
         "not outperformed": ("is not significantly outperformed by", "is significantly outperformed by"),
@@ -95,25 +97,25 @@ def _opening(claim: Claim, verdict: Verdict, margin: float) -> str:
     sized = claim.rule == "non-inferior" or (claim.rule == "outperforms" and verdict == REFUTED)
     by = f" by {margin:g} or more" if sized else ""
     lead = {SUPPORTED: "Supported", REFUTED: "Not supported", UNDECIDED: "Undecided whether"}[verdict]
-    return f"{lead}{' ' if verdict == UNDECIDED else ', '}{_said(claim, verdict)}{by}"
+    return f"{lead}{' ' if verdict == UNDECIDED else ', '}{_statement(claim, verdict)}{by}"
 
 
-def _numbers(found: Mapping[str, Any]) -> str:
+def _numbers(row: Mapping[str, Any]) -> str:
     return (
-        f"advantage {found['difference']:.4f} {found['metric']}, 95 % interval {found['low']:.4f} to "
-        f"{found['high']:.4f}, Holm-adjusted p = {found['p_holm']:.2g} ({found['n_folds']} folds, "
-        f"{found['n_labels']} label{'s' if found['n_labels'] > 1 else ''}, {found['n_instances']} test instances)"
+        f"advantage {row['difference']:.4f} {row['metric']}, 95 % interval {row['low']:.4f} to "
+        f"{row['high']:.4f}, Holm-adjusted p = {row['p_holm']:.2g} ({row['n_folds']} folds, "
+        f"{row['n_labels']} label{'s' if row['n_labels'] > 1 else ''}, {row['n_instances']} test instances)"
     )
 
 
-def _rest(claim: Claim, verdict: Verdict, found: Mapping[str, Any]) -> str:
-    said = ""
+def _remarks(claim: Claim, verdict: Verdict, contrast: Mapping[str, Any]) -> str:
+    remarks = ""
     if verdict == UNDECIDED:
-        said += f" A single test at 5 % would find a true difference of {found['mdd']:.4f} four times in five."
+        remarks += f" A single test at 5 % would find a true difference of {contrast['mdd']:.4f} four times in five."
     if claim.rule != "non-inferior":
-        said += f" The plan's own rule (standard errors over folds): {found['plan_rule']}."
+        remarks += f" The plan's own rule (standard errors over folds): {contrast['plan_rule']}."
     if claim.diagnosis and verdict == REFUTED:
-        said += f" By the plan, {claim.diagnosis}."
+        remarks += f" By the plan, {claim.diagnosis}."
     if claim.diagnosis and verdict == UNDECIDED:
-        said += f" If it does not, by the plan {claim.diagnosis}."
-    return said
+        remarks += f" If it does not, by the plan {claim.diagnosis}."
+    return remarks

@@ -1,4 +1,4 @@
-"""Conditions compared, teams ranked, claims judged: rows of the analysis' tables (the plan, §5.6)."""
+"""Rows of the analysis' tables: conditions compared, teams ranked, claims judged (the plan, §5.6)."""
 
 from __future__ import annotations
 
@@ -19,20 +19,23 @@ FOCAL = 6  # the condition of most interest (§5.2): planned contrasts start fro
 
 
 def compared(scores: Scores, contrast: Contrast, team: str, margin: float) -> dict[str, Any]:
-    """A row of the table of contrasts."""
-    focal, other = scores.run_of(contrast.focal, team), scores.run_of(contrast.other, team)
+    """Compare two conditions of a team: a row of the table of contrasts."""
+    focal = scores.run_of(contrast.focal, team)
+    other = scores.run_of(contrast.other, team)
     row: dict[str, Any] = {
-        **_named(scores, contrast, team), "question": contrast.question, "focal": focal or "", "other": other or "",
+        **_names(scores, contrast, team), "question": contrast.question, "focal": focal or "", "other": other or "",
         "planned": contrast.focal == FOCAL, "margin": margin,
     }  # fmt: skip
-    reason = _lacking(scores, contrast, team)
+    reason = _missing_reason(scores, contrast, team)
     if reason or focal is None or other is None:
         return row | {"status": "undecided", "reason": reason, "plan_rule": "undecided"}
     sign = scores.metric.sign
-    a, b = sign * scores.means(focal), sign * scores.means(other)
+    a = sign * scores.means(focal)
+    b = sign * scores.means(other)
     d = a - b
     v_test = scores.test_variance(focal, other)
-    interval, wide = two_component(d, v_test), two_component(d, v_test, reference="t")
+    interval = two_component(d, v_test)
+    conservative = two_component(d, v_test, reference="t")
     noninferior_p = noninferiority_p(interval.difference, interval.variance, margin)
     equivalent_p = equivalence_p(interval.difference, interval.variance, margin)
     posterior = student_posterior(interval.difference, interval.variance, len(d) - 1, margin)
@@ -45,16 +48,17 @@ def compared(scores: Scores, contrast: Contrast, team: str, margin: float) -> di
         "p_better": posterior.better, "p_comparable": posterior.equal, "p_worse": posterior.worse,
         "mdd": minimum_detectable_difference(interval.variance),
         "v_fold": interval.v_fold, "v_test": interval.v_test,
-        "low_t": wide.low, "high_t": wide.high, "p_t": wide.p,
+        "low_t": conservative.low, "high_t": conservative.high, "p_t": conservative.p,
         "paired_t_p": paired_t_p(d), "wilcoxon_p": wilcoxon_p(d), "sign_p": sign_p(d),
         **scores.sizes(focal),
     }  # fmt: skip
 
 
 def by_label(scores: Scores, contrast: Contrast, team: str) -> list[dict[str, Any]]:
-    """The same contrast label by label, to explore; none where the task has one label only."""
-    focal, other = scores.run_of(contrast.focal, team), scores.run_of(contrast.other, team)
-    if len(scores.labels) == 1 or focal is None or other is None or _lacking(scores, contrast, team):
+    """Compare two conditions label by label, to explore; no rows where the task has only one label."""
+    focal = scores.run_of(contrast.focal, team)
+    other = scores.run_of(contrast.other, team)
+    if len(scores.labels) == 1 or focal is None or other is None or _missing_reason(scores, contrast, team):
         return []
     d = scores.metric.sign * (scores.values[focal] - scores.values[other])
     drawn = (scores.draws[focal] - scores.draws[other]).mean(axis=0)
@@ -69,51 +73,51 @@ def by_label(scores: Scores, contrast: Contrast, team: str) -> list[dict[str, An
                 "p": interval.p,
             }
             sizes = {"n_folds": len(d), "n_instances": scores.instances}
-            rows.append({**_named(scores, contrast, team), "label": label, **numbers, **sizes})
+            rows.append({**_names(scores, contrast, team), "label": label, **numbers, **sizes})
     return rows
 
 
 def ranked(scores: Scores, seed: int) -> list[dict[str, Any]]:
-    """Teams by the mean of their focal run; those without it last, without a rank.
+    """Rank the teams by the mean of their focal run; teams without one come last, without a rank.
 
-    Each is set beside its neighbour in the order (the one above; for the first, the one below): ``tied`` where the
-    two-component interval of their difference covers 0. ``stability`` is the share of draws, of test instances and of
-    folds, in which the whole order holds.
+    Each team is compared with its neighbour in the order (the one above; for the first, the one below); they are
+    ``tied`` where the two-component interval of their difference covers 0. ``stability`` is the share of draws, of
+    test instances and of folds, in which the whole order holds.
     """
     sign = scores.metric.sign
-    entered = {team: scores.run_of(FOCAL, team) for team in scores.teams}
-    placed = [(team, run) for team, run in entered.items() if run is not None and run in scores.values]
-    placed.sort(key=lambda pair: -sign * float(scores.means(pair[1]).mean()))
+    focal_runs = {team: scores.run_of(FOCAL, team) for team in scores.teams}
+    in_order = [(team, run) for team, run in focal_runs.items() if run is not None and run in scores.values]
+    in_order.sort(key=lambda pair: -sign * float(scores.means(pair[1]).mean()))
     stability = float("nan")
-    if len(placed) > 1:
-        drawn = sign * with_folds_redrawn(np.stack([scores.drawn(run) for _, run in placed]), seed)
-        known = drawn[:, np.isfinite(drawn).all(axis=0)]
-        stability = ranking_stability(-np.arange(len(placed)), known)
+    if len(in_order) > 1:
+        drawn = sign * with_folds_redrawn(np.stack([scores.drawn(run) for _, run in in_order]), seed)
+        complete = drawn[:, np.isfinite(drawn).all(axis=0)]
+        stability = ranking_stability(-np.arange(len(in_order)), complete)
     rows: list[dict[str, Any]] = []
-    for place, (team, run) in enumerate(placed):
+    for place, (team, run) in enumerate(in_order):
         row = {"task": scores.task, "metric": scores.called, "rank": place + 1, "team": team, "run": run}
         means = scores.means(run)
         row |= {"value": means.mean(), "se": float(standard_error(means)), **scores.sizes(run)}
-        if len(placed) > 1:
-            _, near = placed[place - 1 if place else 1]
-            beside = two_component(means - scores.means(near), scores.test_variance(run, near))
-            apart = standard_errors_apart(means, scores.means(near))
-            row["tied"] = beside.low <= 0 <= beside.high
+        if len(in_order) > 1:
+            _, neighbour = in_order[place - 1 if place else 1]
+            interval = two_component(means - scores.means(neighbour), scores.test_variance(run, neighbour))
+            apart = standard_errors_apart(means, scores.means(neighbour))
+            row["tied"] = interval.low <= 0 <= interval.high
             row["plan_rule"] = "standard errors apart" if apart else "standard errors overlap"
         rows.append({"plan_rule": "", "stability": stability, **row})
     for team in scores.teams:
-        if team not in dict(placed):
-            lacking = {"team": team, "run": entered[team] or "", "plan_rule": ""}
-            rows.append({"task": scores.task, "metric": scores.called, **lacking})
+        if team not in dict(in_order):
+            unranked = {"team": team, "run": focal_runs[team] or "", "plan_rule": ""}
+            rows.append({"task": scores.task, "metric": scores.called, **unranked})
     return rows
 
 
-def _named(scores: Scores, contrast: Contrast, team: str) -> dict[str, Any]:
+def _names(scores: Scores, contrast: Contrast, team: str) -> dict[str, Any]:
     return {"task": scores.task, "metric": scores.called, "contrast": contrast.name, "team": team}
 
 
-def _lacking(scores: Scores, contrast: Contrast, team: str) -> str:
-    """Why a contrast cannot be computed, or an empty string."""
+def _missing_reason(scores: Scores, contrast: Contrast, team: str) -> str:
+    """Say why a contrast cannot be computed; an empty string if it can."""
     for condition in (contrast.focal, contrast.other):
         run = scores.run_of(condition, team)
         if run is None:
@@ -130,7 +134,14 @@ def _plan_rule(a: Array, b: Array, focal: int, other: int) -> str:
 
 
 def adjust(rows: list[dict[str, Any]], column: str, rule: Any, only: str = "") -> None:
-    """Adjusted p values within each family: a task, or all ratings of one together."""
+    """Write p values adjusted for multiple tests into rows, within each family (a task, or all its ratings together).
+
+    Args:
+        rows: Rows of a table; those with a ``p`` are adjusted.
+        column: Column for the adjusted values.
+        rule: Gives the adjusted p values of a family.
+        only: Column that must be true for a row to be adjusted; empty for all rows.
+    """
     chosen = [row for row in rows if "p" in row and (not only or row[only])]
 
     def family(row: dict[str, Any]) -> str:
@@ -144,13 +155,13 @@ def adjust(rows: list[dict[str, Any]], column: str, rule: Any, only: str = "") -
 
 
 def judged(contrasts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The verdict on every claim, for each task and team."""
+    """Judge every claim for each task and team: rows of the table of claims."""
     rows = []
     for task, team in dict.fromkeys((row["task"], row["team"]) for row in contrasts):
         for claim in CLAIMS:
             for row in contrasts:
                 if (row["task"], row["team"], row["contrast"]) == (task, team, claim.contrast):
                     verdict, sentence = judge(claim, row)
-                    said = {"contrast": claim.contrast, "verdict": verdict, "sentence": sentence}
-                    rows.append({"task": task, "team": team, "claim": claim.name, **said})
+                    columns = {"contrast": claim.contrast, "verdict": verdict, "sentence": sentence}
+                    rows.append({"task": task, "team": team, "claim": claim.name, **columns})
     return rows

@@ -1,4 +1,4 @@
-"""What the runs of a task predicted, and the metric of it: by label and fold, and in test sets drawn again."""
+"""Predictions of the runs of a task, scored by the metric: by label and fold, and in resampled test sets."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from assay.stats.paired import standard_error
 
 @dataclass(frozen=True, eq=False)
 class RunResult:
-    """What one run of a task predicted.
+    """The predictions of one run of a task.
 
     Args:
-        task: ``"video"``, or ``"text:Overall"`` and so on for the ratings.
-        run: Key, such as ``"1"``, ``"2n"``, ``"6s"``.
-        condition: 1 to 6.
-        team: Whose, or None for condition 1.
-        status: ``"done"``, or why there is nothing (or something special) here.
-        predictions: Folds × test instances × labels, or None.
-        reason: More on the status.
+        task: Name of the task: ``"video"``, or ``"text:Overall"`` and so on for the ratings.
+        run: Key of the run, such as ``"1"``, ``"2n"``, ``"6s"``.
+        condition: Number of the condition, 1 to 6.
+        team: Letter of the team whose run it is; None for condition 1.
+        status: ``"done"``, or why there are no predictions (or special ones).
+        predictions: Predictions, folds × test instances × labels; None where there are none.
+        reason: Explanation of the status.
     """
 
     task: str
@@ -41,16 +41,16 @@ class RunResult:
 
 @dataclass(frozen=True, eq=False)
 class TaskTruth:
-    """What is true of the test instances of a task.
+    """The truth about the test instances of a task.
 
     Args:
-        task: As in the results.
-        metric: By which it is scored.
-        labels: Classes, or the one rating.
-        targets: Test instances × labels.
+        task: Name of the task, as in the results.
+        metric: The metric by which predictions are scored.
+        labels: Names of the classes, or of the one rating.
+        targets: True values, test instances × labels.
         groups: Number of the group (film, restaurant) of each instance: whole groups are resampled. Tasks whose names
-            share what comes before a colon share numbers, and draws. Numbers of instances will do where there are no
-            groups but test sets of several ratings overlap.
+            are the same before the colon share group numbers and draws. Where there are no groups but the test sets
+            of several ratings overlap, give the numbers of the instances.
     """
 
     task: str
@@ -65,24 +65,24 @@ class TaskTruth:
 
     @property
     def family(self) -> str:
-        """``text`` of ``text:Food``."""
+        """The part of the task's name before the colon, such as ``text`` of ``text:Food``."""
         return self.task.partition(":")[0]
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """The metric of all runs of a task that can be scored, and of the others why not.
+    """The metric of all runs of a task that can be scored, and the reasons why others cannot.
 
     Args:
-        task: Name.
-        metric: By which it is scored.
-        called: What the mean over labels is called: MAP, RMSE, mRMSE.
-        labels: Classes or ratings.
-        runs: All that were to be.
-        values: By run, folds × labels.
-        draws: By run, folds × labels × draws.
-        reasons: By run that has no values, why.
-        instances: Test instances.
+        task: Name of the task.
+        metric: The metric by which predictions are scored.
+        called: Name of the mean over labels: MAP, RMSE, mRMSE.
+        labels: Names of the classes or ratings.
+        runs: All runs of the task, also those without predictions.
+        values: The metric for each run, folds × labels.
+        draws: The metric in resampled test sets for each run, folds × labels × draws.
+        reasons: Why a run has no values, for each run without them.
+        instances: Number of test instances.
     """
 
     task: str
@@ -97,19 +97,22 @@ class Scores:
 
     @property
     def teams(self) -> list[str]:
-        """In order of appearance."""
+        """Letters of the teams, in order of appearance."""
         return list(dict.fromkeys(r.team for r in self.runs if r.team is not None))
 
     def run_of(self, condition: int, team: str) -> str | None:
-        """Key of a team's run of a condition; of condition 1, everybody's."""
+        """The key of a team's run of a condition; that of condition 1 is the same for all teams."""
         return next((r.run for r in self.runs if r.condition == condition and r.team in (team, None)), None)
 
     def means(self, run: str) -> Array:
-        """Mean over labels, by fold."""
+        """The mean over labels for each fold of a run."""
         return _mean(self.values[run], axis=1)
 
     def drawn(self, run: str) -> Array:
-        """Mean over labels, folds × draws; a class without members in a draw is left out of it, for all runs."""
+        """The mean over labels in resampled test sets, folds × draws.
+
+        A class without members in a draw is left out of that draw, for all runs.
+        """
         return _mean(self.draws[run], axis=1)
 
     def test_variance(self, run: str, other: str) -> float:
@@ -117,13 +120,13 @@ class Scores:
         return float(np.nanvar((self.drawn(run) - self.drawn(other)).mean(axis=0), ddof=1))
 
     def sizes(self, run: str) -> dict[str, int]:
-        """On how many folds, labels and instances the numbers of a run rest."""
+        """The numbers of folds, labels and instances that the values of a run rest on."""
         folds, _ = self.values[run].shape
         known = int(np.isfinite(self.values[run]).all(axis=0).sum())
         return {"n_folds": folds, "n_labels": known, "n_instances": self.instances}
 
     def statuses(self) -> list[dict[str, Any]]:
-        """One row a run."""
+        """Rows of the table of statuses, one for each run."""
         rows = []
         for r in self.runs:
             unusable = r.predictions is not None and r.run in self.reasons
@@ -132,7 +135,7 @@ class Scores:
         return rows
 
     def rows(self) -> list[dict[str, Any]]:
-        """Graph 1: the metric of each label and fold."""
+        """Rows for graph 1: the metric of each label and fold."""
         return [
             {"task": self.task, "run": run, "label": label, "fold": fold + 1, "value": values[fold, c]}
             for run, values in self.values.items()
@@ -141,29 +144,37 @@ class Scores:
         ]
 
     def by_fold(self) -> list[dict[str, Any]]:
-        """Graph 2: mean over labels in each fold, with its standard error over labels."""
+        """Rows for graph 2: the mean over labels in each fold, with its standard error over labels."""
         rows = []
         for run, values in self.values.items():
             for fold, of_labels in enumerate(values):
                 known = of_labels[np.isfinite(of_labels)]
-                found = {"mean": known.mean(), "se": float(standard_error(known)), "n": len(known)}
-                rows.append({"task": self.task, "run": run, "fold": fold + 1, **found})
+                statistics = {"mean": known.mean(), "se": float(standard_error(known)), "n": len(known)}
+                rows.append({"task": self.task, "run": run, "fold": fold + 1, **statistics})
         return rows
 
     def grand(self) -> list[dict[str, Any]]:
-        """Graph 3: mean over folds, with its standard error over folds."""
+        """Rows for graph 3: the mean over folds, with its standard error over folds."""
         rows = []
         for run in self.values:
             means = self.means(run)
-            found = {"mean": means.mean(), "se": float(standard_error(means)), **self.sizes(run)}
-            rows.append({"task": self.task, "metric": self.called, "run": run, **found})
+            statistics = {"mean": means.mean(), "se": float(standard_error(means)), **self.sizes(run)}
+            rows.append({"task": self.task, "metric": self.called, "run": run, **statistics})
         return rows
 
 
 def scored(
     truth: TaskTruth, runs: Sequence[RunResult], truths: Sequence[TaskTruth], bootstrap: int, seed: int
 ) -> Scores:
-    """Values and draws of all runs of one task."""
+    """Score all runs of one task.
+
+    Args:
+        truth: The truth about the test instances of the task.
+        runs: The runs of the task.
+        truths: The truths of all tasks; those of the same family share draws of groups.
+        bootstrap: Number of random draws of the test set; 0 for none.
+        seed: Seed of the random draws.
+    """
     reasons: dict[str, str] = {}
     usable: list[tuple[str, Array]] = []
     for r in runs:
@@ -185,7 +196,7 @@ def scored(
     draws: dict[str, Array] = {}
     if bootstrap and usable:
         shared = truth.groups is not None
-        alike = [t.groups for t in truths if t.family == truth.family and t.groups is not None]
+        family_groups = [t.groups for t in truths if t.family == truth.family and t.groups is not None]
         drawn = resampled_scores(
             truth.metric,
             truth.targets,
@@ -193,19 +204,22 @@ def scored(
             bootstrap,
             [seed, zlib.crc32((truth.family if shared else truth.task).encode())],
             truth.groups,
-            np.concatenate(alike) if shared else None,
+            np.concatenate(family_groups) if shared else None,
         )
         draws = dict(zip(values, np.split(drawn, len(usable)), strict=True))
-    called, n = truth.metric.name, len(truth.targets)
-    return Scores(truth.task, truth.metric, called, truth.labels, tuple(runs), values, draws, reasons, n)
+    name = truth.metric.name
+    instances = len(truth.targets)
+    return Scores(truth.task, truth.metric, name, truth.labels, tuple(runs), values, draws, reasons, instances)
 
 
 def combined(truths: Sequence[TaskTruth], scored: Sequence[Scores]) -> Iterable[Scores]:
-    """Of tasks such as ``text:Overall``, ``text:Food``: one task ``text`` whose labels are theirs."""
+    """Combine tasks such as ``text:Overall`` and ``text:Food`` into one task ``text`` that has all their labels."""
     for family in dict.fromkeys(t.family for t in truths if t.family != t.task):
         parts = [s for t, s in zip(truths, scored, strict=True) if t.family == family]
         runs = tuple({r.run: r for part in parts for r in part.runs}.values())
-        values, draws, reasons = {}, {}, {}
+        values: dict[str, Array] = {}
+        draws: dict[str, Array] = {}
+        reasons: dict[str, str] = {}
         for run in (r.run for r in runs):
             lacking = [part for part in parts if run not in part.values]
             if lacking:
@@ -213,13 +227,14 @@ def combined(truths: Sequence[TaskTruth], scored: Sequence[Scores]) -> Iterable[
             else:
                 values[run] = np.concatenate([part.values[run] for part in parts], axis=1)
                 draws[run] = np.concatenate([part.draws[run] for part in parts], axis=1)
-        metric, labels = parts[0].metric, tuple(label for part in parts for label in part.labels)
-        n = sum(part.instances for part in parts)
-        yield Scores(family, metric, f"m{metric.name}", labels, runs, values, draws, reasons, n)
+        metric = parts[0].metric
+        labels = tuple(label for part in parts for label in part.labels)
+        instances = sum(part.instances for part in parts)
+        yield Scores(family, metric, f"m{metric.name}", labels, runs, values, draws, reasons, instances)
 
 
 def _mean(values: Array, axis: int) -> Array:
-    """Mean without NaN; NaN where there is nothing else."""
+    """The mean of the values that are not NaN; NaN where all are."""
     known = np.isfinite(values)
     with np.errstate(invalid="ignore"):
         mean: Array = np.where(known, values, 0.0).sum(axis=axis) / known.sum(axis=axis)

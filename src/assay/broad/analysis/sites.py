@@ -23,14 +23,14 @@ COLUMNS = {
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """What one site has.
+    """The results of one site.
 
     Args:
-        results: Its runs.
+        results: The runs of the site.
         partitions: Hash of the partition of each task.
-        stages: Of each (task, run), the hash of what each stage gave, in the order of the stages; may be empty.
-        verdicts: Of each (task, run), what was concluded from it, in any form that can be compared (such as the claims
-            of its team); may be empty.
+        stages: For each (task, run), hashes of the output of each stage, in the order of the stages; may be empty.
+        verdicts: For each (task, run), what was concluded from it, in any form that can be compared (such as the
+            claims of its team); may be empty.
     """
 
     results: Sequence[RunResult]
@@ -42,19 +42,20 @@ class Site:
 def compare_sites(
     a: Site, b: Site, truths: Sequence[TaskTruth], tolerance: float = 1e-6, metric_tolerance: float = 0.02
 ) -> pd.DataFrame:
-    """One row for each run: how the predictions of two sites agree.
+    """Compare the predictions of two sites, one row for each run.
 
-    ``agreement`` is the closest that holds: ``identical`` predictions; ``numerically close``, none further apart than
-    the tolerance; ``same conclusion``, the same verdicts where both sites give some, else grand means no further apart
-    than the metric's tolerance; ``different conclusion``. Runs that cannot be compared say so: ``other partition``,
-    ``only at a``, ``only at b``, ``nothing to compare`` (neither has predictions), ``other shape``.
+    ``agreement`` is the closest kind of agreement that holds: ``identical`` predictions; ``numerically close``, no two
+    predictions further apart than the tolerance; ``same conclusion``, the same verdicts where both sites give verdicts,
+    else grand means no further apart than the metric's tolerance; ``different conclusion``. Runs that cannot be
+    compared say so: ``other partition``, ``only at a``, ``only at b``, ``nothing to compare`` (neither has
+    predictions), ``other shape``.
 
     Args:
-        a: One site.
-        b: The other.
-        truths: What is true of the test instances.
-        tolerance: Of single predictions.
-        metric_tolerance: Of grand means.
+        a: Results of one site.
+        b: Results of the other site.
+        truths: The truth about the test instances of each task.
+        tolerance: Ignore differences between single predictions up to this size.
+        metric_tolerance: Ignore differences between grand means up to this size.
 
     Returns:
         ``largest_difference`` of single predictions, ``rank_correlation`` (Spearman's, the mean over folds and
@@ -62,10 +63,11 @@ def compare_sites(
 
     Plan §3.1, §6.
     """
-    left, right = _by_run(a.results), _by_run(b.results)
+    left = _by_run(a.results)
+    right = _by_run(b.results)
     if not left.keys() & right.keys():
         raise AssayError("the sites share no run: compare results of the same tasks and runs")
-    known = {truth.task: truth for truth in truths}
+    truth_of = {truth.task: truth for truth in truths}
     rows = []
     for key in dict.fromkeys([*left, *right]):
         task, run = key
@@ -80,9 +82,9 @@ def compare_sites(
         elif x.shape != y.shape:
             row["agreement"] = "other shape"
         else:
-            if task not in known:
+            if task not in truth_of:
                 raise AssayError(f"task {task!r} has no truth: give the truths of all tasks")
-            row |= _measured(x, y, known[task])
+            row |= _differences(x, y, truth_of[task])
             row["agreement"] = _agreement(row, a.verdicts.get(key), b.verdicts.get(key), tolerance, metric_tolerance)
         rows.append(row)
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
@@ -98,7 +100,7 @@ def _agreement(row: Mapping[str, Any], a: Any, b: Any, tolerance: float, metric_
     return "same conclusion" if same else "different conclusion"
 
 
-def _measured(x: Array, y: Array, truth: TaskTruth) -> dict[str, Any]:
+def _differences(x: Array, y: Array, truth: TaskTruth) -> dict[str, Any]:
     for name, values in (("a", x), ("b", y)):
         fault = truth.metric.fault(values)
         if fault:
@@ -115,11 +117,15 @@ def _measured(x: Array, y: Array, truth: TaskTruth) -> dict[str, Any]:
 
 
 def _rank_correlation(x: Array, y: Array) -> float:
-    """Mean over folds and labels; columns that are constant at both sites agree, at one only have no correlation."""
+    """Mean rank correlation over folds and labels.
+
+    Columns that are constant at both sites agree; those that are constant at one site only have no correlation.
+    """
     correlations = []
     for fold in range(x.shape[0]):
         for c in range(x.shape[2]):
-            p, q = x[fold, :, c], y[fold, :, c]
+            p = x[fold, :, c]
+            q = y[fold, :, c]
             both_constant = np.ptp(p) == 0 and np.ptp(q) == 0
             correlations.append(1.0 if both_constant else spearman(p, q))
     known = [value for value in correlations if not np.isnan(value)]

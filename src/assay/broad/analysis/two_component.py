@@ -24,7 +24,7 @@ from assay.stats.paired import finite_row, standard_error, two_sided_p
 
 
 def standard_errors_apart(a: Array, b: Array) -> bool:
-    """The plan's rule: whether the intervals mean ± standard error of two systems over folds do not overlap.
+    """Whether two systems differ by the plan's rule: their intervals mean ± standard error over folds do not overlap.
 
     It takes no account of the common test set, and raises false alarms far more often than one time in twenty.
 
@@ -74,12 +74,13 @@ def two_component(
         raise AssayError(f"v_test={v_test} is not a variance: give the variance over draws of the test set")
     if not 0 < confidence < 1:
         raise AssayError(f"confidence={confidence} is not between 0 and 1: use 0.95")
-    mean, v_fold = float(d.mean()), float(d.var(ddof=1) / len(d))
+    mean = float(d.mean())
+    v_fold = float(d.var(ddof=1) / len(d))
     df = len(d) - 1 if reference == "t" else None
     upper = (1 + confidence) / 2
     error = float(np.sqrt(v_fold + v_test))
-    reach = float(stats.norm.ppf(upper) if df is None else stats.t.ppf(upper, df)) * error
-    return Interval(mean, mean - reach, mean + reach, two_sided_p(mean, error, df), v_fold, float(v_test))
+    half_width = float(stats.norm.ppf(upper) if df is None else stats.t.ppf(upper, df)) * error
+    return Interval(mean, mean - half_width, mean + half_width, two_sided_p(mean, error, df), v_fold, float(v_test))
 
 
 def resampled_scores(
@@ -91,7 +92,7 @@ def resampled_scores(
     groups: Array | None = None,
     among: Array | None = None,
 ) -> Array:
-    """The metric in test sets drawn again from this one, with replacement; the same draws for all systems and folds.
+    """Compute the metric in test sets drawn from this one with replacement, the same for all systems and folds.
 
     Args:
         metric: The metric by which predictions are scored.
@@ -111,8 +112,9 @@ def resampled_scores(
     require_spread(draws)
     scores = np.empty((len(predictions), truth.shape[1], draws))
     done = 0
-    for some in counts(len(truth), draws, seed, groups=groups, among=among):
-        drawn, size = np.ascontiguousarray(some.T), len(some)  # metrics run along the instances
+    for resampled_counts in counts(len(truth), draws, seed, groups=groups, among=among):
+        drawn = np.ascontiguousarray(resampled_counts.T)  # metrics run along the instances
+        size = len(resampled_counts)
         for c in range(truth.shape[1]):
             scores[:, c, done : done + size] = metric.resampled(truth[:, c], predictions[:, :, c], drawn)
         done += size
@@ -149,7 +151,7 @@ def rmse_test_variance(truth: Array, focal: Array, other: Array, groups: Array |
 
 
 def with_folds_redrawn(draws: Array, seed: int = 0) -> Array:
-    """Mean over folds in each draw of the test set, the folds too drawn again, the same for all systems.
+    """Compute the mean over resampled folds in each draw of the test set, the same folds for all systems.
 
     Args:
         draws: Systems × folds × draws.

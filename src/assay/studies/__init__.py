@@ -1,4 +1,4 @@
-"""What many networks say together: does a measure tell their generalization gap?"""
+"""What many networks say together: does a measure predict their generalization gap?"""
 
 from assay.studies.corpus.corpus import Corpus, accuracy
 from assay.studies.corpus.pgdl import PgdlCorpus, load_pgdl

@@ -1,4 +1,4 @@
-"""Study plans: a corpus (trained here, or PGDL's), what is asked of its networks, and how the answers are scored."""
+"""Study plans: a corpus (trained here, or PGDL's), the measures of its networks, and how these are scored."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from assay.studies.prediction import Scoring
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """What to ask of which networks.
+    """Which measures to take of which networks, and how to score them.
 
     Args:
         corpus: The networks.
-        measures: What is asked of each, by label; where they need data and the plan names none, the training set.
-        run: Where the run goes.
+        measures: The measures of each network, by label; those that need data get the training set unless the plan
+            names other data.
+        run: Where the run is written.
         scoring: How the measures are scored.
         text: The plan as written.
     """
@@ -38,7 +39,7 @@ class StudyPlan:
 
 
 def load_study_plan(path: str | Path) -> StudyPlan:
-    """Read and check a plan whose corpus is there. Paths in it are relative to it."""
+    """Read and check a plan whose corpus is already trained; paths in it are relative to its file."""
     root = read_yaml(Path(path))
     entries = dict(root.items())
     for key, node in entries.items():

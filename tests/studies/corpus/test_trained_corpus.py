@@ -76,7 +76,7 @@ def test_a_killed_training_goes_on_to_the_same_networks(corpus, folder, tmp_path
     for name in ("digits.npz", "plan.yaml"):
         shutil.copy(folder / name, tmp_path / name)
     code = (
-        "import os, assay.studies.trained_corpus as t\n"
+        "import os, assay.studies.corpus.trained as t\n"
         "from assay.studies import load_corpus_plan\n"
         "keep = t._keep\n"
         "def dying(corpus, name, *rest):\n"

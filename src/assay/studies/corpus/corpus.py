@@ -33,11 +33,11 @@ class Corpus(ABC):
     @property
     @abstractmethod
     def test(self) -> Labelled:
-        """What they were tested on."""
+        """What the networks were tested on."""
 
     @abstractmethod
     def subject(self, network: str) -> Subject:
-        """A network by its name, with its trained weights."""
+        """Load a network by its name, with its trained weights."""
 
     @property
     def hyperparameters(self) -> list[str]:
@@ -46,24 +46,24 @@ class Corpus(ABC):
 
     @property
     def networks(self) -> list[str]:
-        """Names, in the order of the table."""
+        """The names of the networks, in the order of the table."""
         return [str(name) for name in self.table["network"]]
 
     @property
     def left_out(self) -> pd.DataFrame:
-        """Networks that were trained but are no part of it, and why (``status``); none unless a corpus says so."""
+        """Networks that were trained but are not part of the corpus, and why (``status``); none by default."""
         return pd.DataFrame(columns=["network", "status"])
 
     def __len__(self) -> int:
         return len(self.table)
 
     def subjects(self) -> Iterator[Subject]:
-        """All networks, one at a time."""
+        """Load the networks one at a time, in the order of the table."""
         for network in self.networks:
             yield self.subject(network)
 
     def require(self, network: str) -> int:
-        """The row of a network, or an error that names the nearest."""
+        """The row of a network in the table; an unknown name is an error that suggests the nearest known one."""
         if network not in self.networks:
             raise AssayError(f"unknown network {network!r}{nearest(network, self.networks)}")
         return self.networks.index(network)
@@ -74,7 +74,7 @@ def accuracy(subject: Subject, data: Labelled, batch_size: int = 1024) -> float:
 
     Formula: A = Σ_{(x, y)} [argmax_i f(x)_i = y] / N; of equal outputs the first counts.
     """
-    right = 0
+    correct = 0
     for x, labels in batches(data, batch_size, subject.device):
-        right += int((class_scores(subject, x).argmax(1) == labels).sum())
-    return right / len(data)
+        correct += int((class_scores(subject, x).argmax(1) == labels).sum())
+    return correct / len(data)

@@ -24,7 +24,7 @@ from assay.subject.subject import Subject
 
 
 class PgdlCorpus(Corpus):
-    """The networks of one task. The data are read when they are first asked for.
+    """The networks of one task of the competition; its data are read when they are first needed.
 
     Args:
         folder: The task's folder.
@@ -32,13 +32,15 @@ class PgdlCorpus(Corpus):
     """
 
     def __init__(self, folder: Path, table: pd.DataFrame) -> None:
-        self.folder, self.table, self.name = folder, table, folder.name
+        self.folder = folder
+        self.table = table
+        self.name = folder.name
 
     def subject(self, network: str) -> Subject:
-        """A network by its name, ``"model_N"``, with its trained weights; it gives what its last layer gives."""
+        """Load a network by its name, ``"model_N"``, with its trained weights; its output is that of its last layer."""
         self.require(network)
-        place = self.folder / network
-        module = load_keras(place / "config.json", place / "weights.hdf5")
+        model_folder = self.folder / network
+        module = load_keras(model_folder / "config.json", model_folder / "weights.hdf5")
         return Subject(module, name=network, example=module.input_shape)
 
     @cached_property
@@ -48,31 +50,31 @@ class PgdlCorpus(Corpus):
 
     @cached_property
     def test(self) -> Labelled:
-        """What they were tested on."""
+        """What the networks were tested on."""
         return _read_data(self.folder / "dataset_1" / "test", f"{self.name}: test")
 
 
 def load_pgdl(folder: str | Path) -> PgdlCorpus:
-    """A task of the competition, or any folder in its format.
+    """Open a task of the competition, or any folder in its format.
 
-    Networks are in the order of their numbers. Pictures are shown as N×C×H×W, as they are in the files, unscaled;
-    the files of a data set follow each other by name.
+    Networks are in the order of their numbers. Pictures are N×C×H×W with the values that the files hold, unscaled; the
+    files of a data set are read in the order of their names.
     """
     folder = Path(folder)
     path = folder / "model_configs.json"
     if not path.is_file():
         raise AssayError(f"{folder} is no PGDL task: it has no model_configs.json")
-    described = read_json(path)
-    if not described:
+    descriptions = read_json(path)
+    if not descriptions:
         raise AssayError(f"{path} describes no network")
-    for key in described:
+    for key in descriptions:
         if not key.isdecimal():
             raise AssayError(f"{path}: the network {key!r} has no number for a name")
-    rows = [_row(key, described[key], path) for key in sorted(described, key=int)]
+    rows = [_row(key, descriptions[key], path) for key in sorted(descriptions, key=int)]
     for row in rows:
         if row.keys() != rows[0].keys():
-            others = sorted(row.keys() ^ rows[0].keys())
-            raise AssayError(f"{path}: {row['network']} and {rows[0]['network']} do not both have {', '.join(others)}")
+            odd = sorted(row.keys() ^ rows[0].keys())
+            raise AssayError(f"{path}: {row['network']} and {rows[0]['network']} do not both have {', '.join(odd)}")
         for name in ("config.json", "weights.hdf5"):
             if not (folder / row["network"] / name).is_file():
                 raise AssayError(f"{folder / row['network'] / name} is missing, but {path.name} has the network")
@@ -80,11 +82,12 @@ def load_pgdl(folder: str | Path) -> PgdlCorpus:
     return PgdlCorpus(folder, pd.DataFrame(rows))
 
 
-def _row(key: str, described: Any, path: Path) -> dict[str, Any]:
+def _row(key: str, description: Any, path: Path) -> dict[str, Any]:
+    """The row of the corpus for one network, from its checked description in ``model_configs.json``."""
     network = f"model_{key}"
     try:
-        levels = {str(name): _level(value["current_value"]) for name, value in described["hparams"].items()}
-        train, test = (described["metrics"][name] for name in ("train_acc", "test_acc"))
+        levels = {str(name): _level(value["current_value"]) for name, value in description["hparams"].items()}
+        train, test = (description["metrics"][name] for name in ("train_acc", "test_acc"))
     except (KeyError, TypeError, AttributeError) as error:
         raise AssayError(
             f"{path}: {network} needs 'hparams', each with a 'current_value', and 'metrics' with 'train_acc' and "
@@ -102,7 +105,7 @@ def _row(key: str, described: Any, path: Path) -> dict[str, Any]:
 
 
 def _level(value: Any) -> Any:
-    """A list, as of the widths of layers, becomes one word: 256-256."""
+    """A level of a hyper-parameter; a list, such as the widths of the layers, becomes one word: 256-256."""
     return "-".join(map(str, value)) if isinstance(value, list) else value
 
 
@@ -120,14 +123,14 @@ def _read_data(folder: Path, source: str) -> Labelled:
         for offset, payload in read_records(path):
             try:
                 example = parse_example(payload)
-                given, label = _tensor(example, "inputs"), _tensor(example, "output")
+                picture, label = _tensor(example, "inputs"), _tensor(example, "output")
                 if label.size != 1 or not np.issubdtype(label.dtype, np.integer):
                     raise AssayError(f"its output is {label.dtype} of shape {label.shape}, not one whole number")
-                if inputs and given.shape != inputs[0].shape:
-                    raise AssayError(f"its inputs are {given.shape}, those before are {inputs[0].shape}")
+                if inputs and picture.shape != inputs[0].shape:
+                    raise AssayError(f"its inputs are {picture.shape}, those before are {inputs[0].shape}")
             except AssayError as error:
                 raise AssayError(f"{path}, the record at byte {offset}: {error}") from error
-            inputs.append(given.astype(np.float32, copy=False))
+            inputs.append(picture.astype(np.float32, copy=False))
             labels.append(int(label.item()))
     if not inputs:
         raise AssayError(f"{folder} holds no examples")
@@ -138,7 +141,7 @@ def _read_data(folder: Path, source: str) -> Labelled:
 
 
 def _tensor(example: dict[str, list[bytes] | Array], name: str) -> Array:
-    found = example.get(name)
-    if not isinstance(found, list) or len(found) != 1:
+    feature = example.get(name)
+    if not isinstance(feature, list) or len(feature) != 1:
         raise AssayError(f"it has no feature {name!r} that is one serialized tensor")
-    return parse_tensor(found[0])
+    return parse_tensor(feature[0])

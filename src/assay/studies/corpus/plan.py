@@ -1,4 +1,4 @@
-"""Corpus plans: a YAML file that says which networks are trained on what, and what is asked of them afterwards."""
+"""Corpus plans: a YAML file that says which networks to train on which data, and what to measure in them afterwards."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ FACTORIES: dict[str, Callable[..., nn.Module]] = {
     "conv": FullyConvolutional,
     "resnet": resnet,
 }
-_GIVEN = ("classes", "channels")  # arguments of a network that its data decide
-_OWN = ("augmentation", "seed")  # settings of a recipe that a plan says elsewhere
+_SET_BY_DATA = ("classes", "channels")  # arguments of a network that follow from its data
+_SET_BY_PLAN = ("augmentation", "seed")  # settings of a recipe that a plan gives elsewhere
 
 
 @dataclass(frozen=True)
 class CorpusData:
-    """What networks are trained and tested on.
+    """The data on which the networks of a corpus are trained and tested.
 
     Args:
-        path: As of `assay.stimuli.load_labelled`.
-        train: So many of the training set, drawn at random by the plan's seed; all by default.
-        test: So many of the test set.
+        path: Where the data are, in a form that `assay.stimuli.load_labelled` reads.
+        train: Number of training inputs to draw at random, with the plan's seed; all by default.
+        test: Number of test inputs to draw in the same way; all by default.
     """
 
     path: Path
@@ -44,9 +44,9 @@ class CorpusData:
     test: int | None = None
 
     def load(self, seed: int) -> tuple[Labelled, Labelled]:
-        """Training and test set."""
+        """Load the training set and the test set."""
         train, test = (load_labelled(self.path, split=split) for split in ("train", "test"))
-        return _some(train, self.train, seed), _some(test, self.test, seed)
+        return _sample(train, self.train, seed), _sample(test, self.test, seed)
 
 
 @dataclass(frozen=True)
@@ -54,17 +54,17 @@ class CorpusPlan:
     """Networks of one kind, one for every combination of hyper-parameters.
 
     Args:
-        network: ``vgg``, ``nin``, ``conv`` or ``resnet``.
-        data: What they learn.
-        grid: Hyper-parameters by name, each with its values: arguments of the network, settings of the recipe, and
-            ``augmentation`` (``none``, or a perturbation with ``partial`` or ``full``).
-        fixed: The same, with one value for all networks.
-        folder: Where the corpus goes.
-        seed: Of the sample of data, the initial weights and the training; each network has numbers of its own.
-        device: Where to train.
-        at_once: How many side by side.
+        network: Architecture of all networks: ``vgg``, ``nin``, ``conv`` or ``resnet``.
+        data: What the networks are trained and tested on.
+        grid: Hyper-parameters that vary, by name, each with its values: arguments of the network, settings of the
+            recipe, and ``augmentation`` (``none``, or a perturbation with ``partial`` or ``full``).
+        fixed: Settings of the same kinds that have one value for all networks.
+        folder: Where the corpus is written.
+        seed: Seed of the sample of data, of the initial weights and of training; each network has its own.
+        device: Device on which to train.
+        at_once: How many networks are trained side by side.
         text: The plan as written.
-        file: Where it was.
+        file: Path of the file that the plan was read from.
     """
 
     network: str
@@ -80,38 +80,40 @@ class CorpusPlan:
 
     def combinations(self) -> dict[str, dict[str, Any]]:
         """Names of the networks, and the hyper-parameters of each."""
-        every = list(itertools.product(*self.grid.values()))
-        width = max(3, len(str(len(every) - 1)))
-        return {f"network_{i:0{width}}": dict(zip(self.grid, values, strict=True)) for i, values in enumerate(every)}
+        combinations = list(itertools.product(*self.grid.values()))
+        width = max(3, len(str(len(combinations) - 1)))
+        return {
+            f"network_{i:0{width}}": dict(zip(self.grid, values, strict=True)) for i, values in enumerate(combinations)
+        }
 
     def build(self, hyperparameters: Mapping[str, Any], data: Labelled) -> nn.Module:
-        """A network as it is before training."""
+        """Build a network with these hyper-parameters, as it is before training."""
         settings = dict(self.fixed) | dict(hyperparameters)
         factory = FACTORIES[self.network]
-        own = {k: v for k, v in settings.items() if k in inspect.signature(factory).parameters}
-        return factory(**own, classes=data.classes, channels=data.shape[0])
+        arguments = {k: v for k, v in settings.items() if k in inspect.signature(factory).parameters}
+        return factory(**arguments, classes=data.classes, channels=data.shape[0])
 
     def recipe(self, hyperparameters: Mapping[str, Any], number: int, mean: Any, std: Any) -> Recipe:
-        """How a network is trained."""
+        """How the network of this number and these hyper-parameters is trained."""
         settings = dict(self.fixed) | dict(hyperparameters)
         known = {f.name for f in fields(Recipe)}
         augment = Augment.named(settings.get("augmentation", "none"), mean, std)
-        own = {k: v for k, v in settings.items() if k in known and k not in _OWN}
-        return Recipe(**own, augmentation=augment, seed=self.seed_of(number))
+        training = {k: v for k, v in settings.items() if k in known and k not in _SET_BY_PLAN}
+        return Recipe(**training, augmentation=augment, seed=self.seed_of(number))
 
     def seed_of(self, number: int) -> int:
-        """Of a network's initial weights and training."""
+        """The seed of a network's initial weights and training, from its number in the grid."""
         return self.seed * 100_003 + number
 
 
 def load_corpus_plan(path: str | Path) -> CorpusPlan:
-    """Read and check the training part of a plan. Paths in it are relative to it."""
+    """Read and check the training part of a plan, a YAML file; paths in it are relative to that file."""
     root = read_yaml(Path(path))
     return corpus_plan(root)
 
 
 def corpus_plan(root: Node) -> CorpusPlan:
-    """The training part of a plan."""
+    """Check the training part of a plan that has been read, and make a `CorpusPlan` of it."""
     entries = dict(root.items())
     for key, node in entries.items():
         if key not in KEYS:
@@ -138,25 +140,26 @@ def corpus_plan(root: Node) -> CorpusPlan:
         if key not in kinds or key in grid or key in fixed:
             node.fail("is in the grid too: give it once" if key in kinds else f"unknown setting{nearest(key, kinds)}")
         fixed[key] = convert(node, kinds[key], {})
-    rest = {k: convert(root[k], kind, {}) for k, kind in _REST.items() if k in root.value}
-    folder = rest.pop("corpus", f"runs/{root.file.stem}")
-    data, place = build(CorpusData, root["data"]), str(root.file.parent / folder)
-    plan = CorpusPlan(network, data, grid, fixed, place, text=root.value, file=str(root.file.absolute()), **rest)
-    _try(plan, root)
+    optional = {k: convert(root[k], kind, {}) for k, kind in _OPTIONAL.items() if k in root.value}
+    folder = optional.pop("corpus", f"runs/{root.file.stem}")
+    data = build(CorpusData, root["data"])
+    path = str(root.file.parent / folder)
+    plan = CorpusPlan(network, data, grid, fixed, path, text=root.value, file=str(root.file.absolute()), **optional)
+    _check_recipes(plan, root)
     return plan
 
 
-_REST: dict[str, Any] = {"corpus": str, "seed": int, "device": str, "at_once": int}
-KEYS = ("network", "data", "grid", "training", *_REST, "measures", "run", "scoring")
-"""Of a plan: what is trained, and what is asked afterwards."""
+_OPTIONAL: dict[str, Any] = {"corpus": str, "seed": int, "device": str, "at_once": int}
+KEYS = ("network", "data", "grid", "training", *_OPTIONAL, "measures", "run", "scoring")
+"""The keys of a plan: what is trained, and what is measured afterwards."""
 
 
 def _settings(factory: Callable[..., nn.Module]) -> dict[str, Any]:
-    """Names and types of what may be said of a network and its training."""
+    """Names and types of the settings that a plan may give for a network and its training."""
     maker = factory.__init__ if inspect.isclass(factory) else factory
-    own = {k: v for k, v in typing.get_type_hints(maker).items() if k not in (*_GIVEN, "return")}
-    training = {k: v for k, v in typing.get_type_hints(Recipe).items() if k not in _OWN}
-    return own | training | {"augmentation": str}
+    arguments = {k: v for k, v in typing.get_type_hints(maker).items() if k not in (*_SET_BY_DATA, "return")}
+    training = {k: v for k, v in typing.get_type_hints(Recipe).items() if k not in _SET_BY_PLAN}
+    return arguments | training | {"augmentation": str}
 
 
 def _levels(node: Node, kind: Any) -> tuple[Any, ...]:
@@ -168,8 +171,8 @@ def _levels(node: Node, kind: Any) -> tuple[Any, ...]:
     return levels
 
 
-def _try(plan: CorpusPlan, root: Node) -> None:
-    """Every recipe can be made: errors come before hours of training."""
+def _check_recipes(plan: CorpusPlan, root: Node) -> None:
+    """Make every recipe once, so that an impossible one is an error before hours of training, not after."""
     for number, hyperparameters in enumerate(plan.combinations().values()):
         try:
             plan.recipe(hyperparameters, number, (0.0,), (1.0,))
@@ -177,7 +180,7 @@ def _try(plan: CorpusPlan, root: Node) -> None:
             root["grid"].fail(str(error))
 
 
-def _some(data: Labelled, count: int | None, seed: int) -> Labelled:
+def _sample(data: Labelled, count: int | None, seed: int) -> Labelled:
     if count is not None and not 0 < count <= len(data):
         raise AssayError(f"data: {count} of {data.source} are asked for, which has {len(data)}")
     return data if count is None else data.sample(count, seed)

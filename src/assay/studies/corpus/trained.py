@@ -1,7 +1,7 @@
 """A corpus in a folder: trained by a plan, resumable, read again without training.
 
-``corpus.json`` says how it was made, ``networks/NAME.safetensors`` are weights and ``networks/NAME.json`` what became
-of the training. A network is there when its JSON is.
+``corpus.json`` says how the corpus was made, ``networks/NAME.safetensors`` holds the weights of a network and
+``networks/NAME.json`` the result of its training. A network is complete when its JSON file exists.
 """
 
 from __future__ import annotations
@@ -35,23 +35,24 @@ MANIFEST = "corpus.json"
 
 
 class TrainedCorpus(Corpus):
-    """What `train_corpus` made; networks that did not reach the training criterion are in ``left_out`` only.
+    """A corpus made by `train_corpus`; networks that did not reach the training criterion are in ``left_out`` only.
 
     Args:
-        plan: How it was made.
-        folder: Where it is, by default where the plan says.
-        device: Where its networks run.
+        plan: The plan by which the corpus was made.
+        folder: Where the corpus is; by default where the plan says.
+        device: Device on which its networks run; by default the plan's.
     """
 
     def __init__(self, plan: CorpusPlan, folder: str | None = None, device: str | None = None) -> None:
-        self.plan, self.folder = plan, Folder(folder or plan.folder)
+        self.plan = plan
+        self.folder = Folder(folder or plan.folder)
         self.device = str(device_named(device or plan.device))
         self.name = Path(self.folder.url).name
         self._train, self._test = plan.data.load(plan.seed)
-        self.mean, self.std = _standard(self.train)
+        self.mean, self.std = _channel_statistics(self.train)
         if self.folder.exists(MANIFEST):
-            told = json.loads(self.folder.read(MANIFEST))["made_of"]
-            if told != self.made_of:
+            recorded = json.loads(self.folder.read(MANIFEST))["made_of"]
+            if recorded != self.made_of:
                 raise AssayError(
                     f"corpus {self.folder.url} was made by another plan (other data, grid or training): "
                     "give another folder, or delete it"
@@ -60,25 +61,26 @@ class TrainedCorpus(Corpus):
 
     @property
     def train(self) -> Labelled:
-        """As the plan says."""
+        """The training set, or the sample of it that the plan asks for."""
         return self._train
 
     @property
     def test(self) -> Labelled:
-        """As the plan says."""
+        """The test set, or the sample of it that the plan asks for."""
         return self._test
 
     @property
     def left_out(self) -> pd.DataFrame:
-        """Networks that diverged or did not reach the criterion."""
+        """Networks that diverged or did not reach the training criterion."""
         return self._left_out
 
     def _read(self) -> None:
         rows = [json.loads(self.folder.read(name)) for name in self.folder.names("networks", ".json")]
-        found = pd.DataFrame(rows, columns=[*self._columns])
-        whole = found["status"] == "stopped" if self._has_criterion else found["status"] != "diverged"
-        self.table = found[whole].reset_index(drop=True)
-        self._left_out = found[~whole].reset_index(drop=True)
+        trained = pd.DataFrame(rows, columns=[*self._columns])
+        status = trained["status"]
+        usable = status == "stopped" if self._has_criterion else status != "diverged"
+        self.table = trained[usable].reset_index(drop=True)
+        self._left_out = trained[~usable].reset_index(drop=True)
 
     @property
     def _columns(self) -> list[str]:
@@ -92,18 +94,18 @@ class TrainedCorpus(Corpus):
 
     @property
     def hyperparameters(self) -> list[str]:
-        """Those of the plan's grid."""
+        """Names of the hyper-parameters in the plan's grid."""
         return list(self.plan.grid)
 
     @property
     def made_of(self) -> str:
-        """Hash of data, grid and training."""
+        """Hash of the data, the grid and the training settings: equal for corpora made in the same way."""
         plan = self.plan
         data = (self.train.fingerprint, self.test.fingerprint)
         return fingerprint(plan.network, dict(plan.grid), dict(plan.fixed), plan.seed, data)
 
     def subject(self, network: str) -> Subject:
-        """A network with its trained weights, standardising its input as in training."""
+        """Load a network with its trained weights, standardising its input as in training."""
         self.require(network)
         module = self.plan.build(self.plan.combinations()[network], self.train)
         weights = Path(self.folder.path(f"networks/{network}.safetensors"))
@@ -122,21 +124,21 @@ class TrainedCorpus(Corpus):
 
 
 def load_corpus(folder: str | Path, data: str | Path | None = None, device: str | None = None) -> TrainedCorpus:
-    """A corpus by its folder alone.
+    """Open a corpus by its folder alone.
 
     Args:
-        folder: Where `train_corpus` put it.
+        folder: Where `train_corpus` wrote the corpus.
         data: Where its data are now, if not where the plan said.
-        device: Where its networks run, if not where they were trained.
+        device: Device on which its networks run, if not the one they were trained on.
     """
-    place = Folder(str(folder))
-    if not place.exists(MANIFEST):
+    store = Folder(str(folder))
+    if not store.exists(MANIFEST):
         raise AssayError(f"{folder} is not a corpus: it has no {MANIFEST}")
     try:
-        manifest = json.loads(place.read(MANIFEST))
+        manifest = json.loads(store.read(MANIFEST))
         root = Node(manifest["plan"], Path(manifest["file"]))
     except (ValueError, KeyError) as error:
-        raise AssayError(f"{place.path(MANIFEST)} is damaged ({error})") from error
+        raise AssayError(f"{store.path(MANIFEST)} is damaged ({error})") from error
     plan = corpus_plan(root)
     if data is not None:
         plan = replace(plan, data=replace(plan.data, path=Path(data)))
@@ -144,12 +146,12 @@ def load_corpus(folder: str | Path, data: str | Path | None = None, device: str 
 
 
 def train_corpus(plan: CorpusPlan, folder: str | None = None) -> TrainedCorpus:
-    """Train what is missing of a corpus; the networks of one plan are each trained as they would be alone.
+    """Train the networks of a corpus that are not trained yet, each exactly as it would be trained alone.
 
-    A network whose training was broken off goes on where it was.
+    A network whose training was interrupted continues where it stopped.
     """
     corpus = TrainedCorpus(plan, folder)
-    place = corpus.folder
+    store = corpus.folder
     combinations = plan.combinations()
     numbers = {name: i for i, name in enumerate(combinations)}
     recipes = {n: plan.recipe(h, numbers[n], corpus.mean, corpus.std) for n, h in combinations.items()}
@@ -158,16 +160,16 @@ def train_corpus(plan: CorpusPlan, folder: str | None = None) -> TrainedCorpus:
             raise AssayError(
                 f"batch_size={recipe.batch_size} of {name} is larger than the data: {len(corpus.train)} inputs"
             )
-    with torch.device("meta"):  # what cannot be built is said before anything is trained
+    with torch.device("meta"):  # a network that cannot be built is an error before anything is trained
         for hyperparameters in combinations.values():
             plan.build(hyperparameters, corpus.train)
-    if not place.exists(MANIFEST):
+    if not store.exists(MANIFEST):
         about = {"file": plan.file, "plan": dict(plan.text), "data": corpus.train.description}
         manifest = {"made_of": corpus.made_of, **about}
-        place.write(MANIFEST, json.dumps(manifest, indent=1, default=str).encode())
-    missing = [name for name in combinations if not place.exists(f"networks/{name}.json")]
-    for name in combinations.keys() - set(missing):  # killed between the result and its tidying up
-        place.remove(f"networks/{name}.training")
+        store.write(MANIFEST, json.dumps(manifest, indent=1, default=str).encode())
+    missing = [name for name in combinations if not store.exists(f"networks/{name}.json")]
+    for name in combinations.keys() - set(missing):  # left where a process was killed just after writing the result
+        store.remove(f"networks/{name}.training")
     log.info("%s: %d of %d networks to train", corpus.name, len(missing), len(combinations))
     if not missing:
         return corpus
@@ -180,9 +182,9 @@ def train_corpus(plan: CorpusPlan, folder: str | None = None) -> TrainedCorpus:
     def done(number: int, module: nn.Module, trained: Trained) -> None:
         name = missing[number]
         _keep(corpus, name, combinations[name], module, trained)
-        place.remove(f"networks/{name}.training")
+        store.remove(f"networks/{name}.training")
 
-    folder_path = Path(place.path("networks"))
+    folder_path = Path(store.path("networks"))
     folder_path.mkdir(parents=True, exist_ok=True)
     train_many(
         networks(),
@@ -200,26 +202,26 @@ def train_corpus(plan: CorpusPlan, folder: str | None = None) -> TrainedCorpus:
 def _keep(
     corpus: TrainedCorpus, name: str, hyperparameters: Mapping[str, Any], module: nn.Module, trained: Trained
 ) -> None:
+    """Measure a trained network's accuracies and write its weights and its row of the table."""
     from safetensors.torch import save
 
     row: dict[str, Any] = {"network": name, **hyperparameters}
-    nothing = {"train_accuracy": None, "test_accuracy": None, "gap": None}
     if trained.status == "diverged":
-        row |= nothing
+        row |= {"train_accuracy": None, "test_accuracy": None, "gap": None}
     else:
         subject = corpus._wrapped(module, name)
-        right, tested = accuracy(subject, corpus.train), accuracy(subject, corpus.test)
-        row |= {"train_accuracy": right, "test_accuracy": tested, "gap": right - tested}
+        train, test = accuracy(subject, corpus.train), accuracy(subject, corpus.test)
+        row |= {"train_accuracy": train, "test_accuracy": test, "gap": train - test}
         tensors = {key: value.detach().cpu().contiguous() for key, value in module.state_dict().items()}
         corpus.folder.write(f"networks/{name}.safetensors", save(tensors))
-    told = {"trained_accuracy": trained.accuracy, "trained_loss": trained.loss}
-    row |= {key: value if value == value else None for key, value in told.items()}
+    at_the_end_of_training = {"trained_accuracy": trained.accuracy, "trained_loss": trained.loss}
+    row |= {key: value if value == value else None for key, value in at_the_end_of_training.items()}  # JSON has no NaN
     row |= {"epochs": trained.epochs, "status": trained.status}
     corpus.folder.write(f"networks/{name}.json", json.dumps(row).encode())
 
 
-def _standard(train: Labelled) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and standard deviation of each channel."""
+def _channel_statistics(train: Labelled) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation of each channel, with which inputs are standardised."""
     x = train.shown()
     axes = [axis for axis in range(x.dim()) if axis != 1]
     std = x.std(axes)

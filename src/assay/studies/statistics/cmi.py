@@ -1,4 +1,4 @@
-"""Conditional mutual information: what a measure tells of the generalization gap beyond the hyper-parameters.
+"""Conditional mutual information: what a measure says about the generalization gap beyond the hyper-parameters.
 
 Jiang et al. 2020, "Predicting Generalization in Deep Learning" (PGDL), as its scoring program computes it.
 """
@@ -45,18 +45,20 @@ def conditional_mutual_information(
     54 networks.
 
     Without self-pairs and ties it is blind to direction: −μ scores as μ does. Self-pairs, which are false and false,
-    favour a measure that rises with the gap over its negative, the more the fewer networks a cell has: 0.43 v 0.31 for
-    one measure over 16 networks, 0.14 v 0.12 for another over 96. Compare measures that point different ways without.
+    favour a measure that rises with the gap over its negative, the more so the fewer networks a cell has: 0.43 v 0.31
+    for one measure over 16 networks, 0.14 v 0.12 for another over 96. To compare a measure that rises with the gap and
+    one that falls with it, leave self-pairs out.
 
     Args:
-        measure: μ of each network.
-        gap: g of each network, training minus test accuracy.
-        hyperparameters: For each its value in every network.
+        measure: The value μ of the measure for each network.
+        gap: The gap g of each network, training minus test accuracy.
+        hyperparameters: The value of each hyper-parameter in every network, by name.
         sizes: Sizes of the sets S; PGDL takes all pairs of hyper-parameters.
         self_pairs: Whether pairs (i, i), which are false and false, count, as they do in PGDL.
-        cell_weight: ω: ``"uniform"`` as in PGDL, or ``"count"``, the pairs in the cell, which makes the score
-            I(V_g; V_μ | U) / H(V_g | U). Where combinations have no network, uniform weights mean nothing (PGDL
-            gives no score): cells are then weighted by count, with an `IncompleteGridWarning`.
+        cell_weight: The weights ω of the cells: ``"uniform"`` as in PGDL, or ``"count"``, the number of
+            pairs in the cell, which makes the score I(V_g; V_μ | U) / H(V_g | U). Where combinations have no network,
+            uniform weights mean nothing (PGDL gives no score): cells are then weighted by count, with an
+            `IncompleteGridWarning`.
 
     Example:
         >>> width, depth, rate = np.indices((2, 3, 2)).reshape(3, -1)
@@ -83,7 +85,9 @@ def information_by_condition(
     self_pairs: bool = True,
     cell_weight: CellWeight = "uniform",
 ) -> dict[tuple[str, ...], float]:
-    """score(S) of `conditional_mutual_information` for each set S; NaN where no cell leaves the gap's order open.
+    """The score of `conditional_mutual_information` for each set of hyper-parameters to condition on.
+
+    The score is NaN where no cell leaves the order of two gaps open. The arguments are the same.
 
     Example:
         >>> a, b, c = np.indices((2, 2, 2)).reshape(3, -1)
@@ -99,10 +103,10 @@ def information_by_condition(
 
 @dataclass(frozen=True)
 class ConditionalMutualInformation(Statistic):
-    """`conditional_mutual_information`, with its settings, in resamples.
+    """The statistic `conditional_mutual_information`, with its settings, for resamples of a corpus.
 
-    In a resample cells that lost all networks are left out, and so are sets that leave no order open; the weighting is
-    that of the corpus.
+    In a resample, cells that lost all their networks are left out, and so are sets that leave no order open; the cells
+    are weighted as in the whole corpus.
     """
 
     sizes: tuple[int, ...] = (2,)
@@ -120,7 +124,7 @@ class ConditionalMutualInformation(Statistic):
             )
 
     def conditions(self, grid: Grid) -> list[tuple[int, ...]]:
-        """Sets of hyper-parameters to condition on."""
+        """The sets of hyper-parameters to condition on, each hyper-parameter by its number in the grid."""
         known = len(grid.names)
         if max(self.sizes) > known:
             raise AssayError(
@@ -130,29 +134,30 @@ class ConditionalMutualInformation(Statistic):
         return [s for size in dict.fromkeys(self.sizes) for s in combinations(range(known), size)]
 
     def check(self, gap: Array, grid: Grid) -> None:
-        """Every set must leave the order of some gaps open."""
-        # The gap tells all of itself: 1 wherever a score is defined, under either weighting.
+        """Raise if some set of hyper-parameters leaves the order of no two gaps open."""
+        # The gap determines itself: its score is 1 wherever a score is defined, under either weighting.
         counting = replace(self, cell_weight="count")
         scores = counting.by_condition(gap[None], gap, grid, np.ones((1, len(gap))))[0, :, 0]
         for s, score in zip(self.conditions(grid), scores, strict=True):
             _require_defined(tuple(grid.names[h] for h in s), float(score))
 
     def resampled(self, measures: Array, gap: Array, grid: Grid, weights: Array) -> Array:
-        """CMI of each measure in each resample."""
+        """The CMI of each measure in each resample."""
         scores = self.by_condition(measures, gap, grid, weights)
         lowest: Array = np.where(np.isnan(scores), np.inf, scores).min(axis=1)
         return np.where(np.isinf(lowest), np.nan, lowest)
 
     def by_condition(self, measures: Array, gap: Array, grid: Grid, weights: Array) -> Array:
-        """score(S): measures × sets × resamples."""
+        """The score of each measure for each set of hyper-parameters in each resample, in these dimensions."""
         sets = self.conditions(grid)
         settings = [grid.settings(s) for s in sets]
         uniform = self.cell_weight == "uniform" and all(map(partial(_complete, grid), sets, settings))
-        wider, higher = gap[:, None] > gap, measures[:, :, None] > measures[:, None, :]
+        wider = gap[:, None] > gap
+        higher = measures[:, :, None] > measures[:, None, :]
         true = np.concatenate([wider[None], higher, higher & wider]).reshape(-1, wider.size)
         kind, pair = np.nonzero(true)
         sums = [_cell_sums(kind, pair, len(true), setting) for setting in settings]
-        found = np.empty((len(measures), len(sets), len(weights)))
+        scores = np.empty((len(measures), len(sets), len(weights)))
         step = max(1, CHUNK // wider.size)
         for start in range(0, len(weights), step):
             part = weights[start : start + step].T
@@ -160,22 +165,23 @@ class ConditionalMutualInformation(Statistic):
             for k, setting in enumerate(settings):
                 total = _pairs(setting, part, self.self_pairs)
                 counts = (sums[k] @ pairs).reshape(len(true), *total.shape)
-                found[:, k, start : start + step] = _scores(total, counts, uniform)
-        return found
+                scores[:, k, start : start + step] = _scores(total, counts, uniform)
+        return scores
 
 
 def _require_defined(names: tuple[str, ...], score: float) -> None:
     if np.isnan(score):
-        given = f"given {' and '.join(map(repr, names))}, " if names else ""
+        where = f"given {' and '.join(map(repr, names))}, " if names else ""
         raise AssayError(
-            f"gap: {given}the order of no two gaps is open, so the score is 0/0: condition on fewer hyper-parameters "
+            f"gap: {where}the order of no two gaps is open, so the score is 0/0: condition on fewer hyper-parameters "
             "(sizes), or give more networks for each combination"
         )
 
 
 def _complete(grid: Grid, chosen: tuple[int, ...], setting: Array) -> bool:
     """Whether every combination of the chosen hyper-parameters has a network; warns where not."""
-    possible, filled = int(np.prod([len(grid.levels[h]) for h in chosen])), int(setting.max()) + 1
+    possible = int(np.prod([len(grid.levels[h]) for h in chosen]))
+    filled = int(setting.max()) + 1
     if filled < possible:
         names = " and ".join(repr(grid.names[h]) for h in chosen)
         warnings.warn(
@@ -188,7 +194,7 @@ def _complete(grid: Grid, chosen: tuple[int, ...], setting: Array) -> bool:
 
 
 def _cell_sums(kind: Array, pair: Array, kinds: int, setting: Array) -> sparse.csr_array:
-    """Kinds·cells × pairs: sums over the pairs (i, j) of each cell for which each kind of order holds."""
+    """A matrix, kinds·cells × pairs, that sums over the pairs of each cell for which each kind of order holds."""
     settings = int(setting.max()) + 1
     cell = (setting[:, None] * settings + setting).reshape(-1)
     entries = np.ones(len(pair)), (kind * settings**2 + cell[pair], pair)
@@ -206,7 +212,7 @@ def _pairs(setting: Array, weights: Array, self_pairs: bool) -> Array:
 
 
 def _scores(pairs: Array, counts: Array, uniform: bool) -> Array:
-    """Measures × resamples, from counts: wider, higher for each measure, both for each measure."""
+    """Scores, measures × resamples, from the counts of wider gaps, then of higher values, then of both by measure."""
     measures = len(counts) // 2
     information, entropy = _information(pairs, counts[0], counts[1 : measures + 1], counts[measures + 1 :])
     if uniform:
@@ -230,7 +236,7 @@ def _information(pairs: Array, wider: Array, higher: Array, both: Array) -> tupl
 
 
 def _bits(joint: Array, a: Array, b: Array, pairs: Array) -> Array:
-    """n·log₂(n·N / (n_a·n_b)), 0 for n = 0; exactly 0 under independence, as all of these are whole numbers."""
+    """One term of the information, n·log₂(n·N / (n_a·n_b)): 0 for n = 0, and exactly 0 for independent whole counts."""
     ratio = np.divide(joint * pairs, a * b, out=np.ones(joint.shape), where=joint > 0)
     terms: Array = joint * np.log2(ratio)
     return terms

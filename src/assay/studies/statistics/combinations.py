@@ -1,4 +1,4 @@
-"""Measures made of several: each takes the scores of the networks of one task and returns as many.
+"""Combinations of several measures: each takes their scores of the networks of one task and returns one per network.
 
 Perturbation response curves 2021, §4.1.2: "PCA Gi&Mi.", "Pal ℓ=0∗ℓ=1", "Pal inter+intra".
 """

@@ -19,7 +19,11 @@ Hyperparameters = Mapping[str, Sequence[Hashable] | Array | pd.Series] | pd.Data
 def checked(
     measures: Mapping[str, Numbers], gap: Numbers, hyperparameters: Hyperparameters | None = None
 ) -> tuple[Array, Array, Grid]:
-    """Measures × networks, the gap of each network and the grid, all finite, of one length and in one order."""
+    """Check the values of measures, gaps and hyper-parameters: all finite, of one length and in one order.
+
+    Returns:
+        The measures (measures × networks), the gap of each network, and the grid.
+    """
     *rows, g = numbers({**measures, "gap": gap})
     if isinstance(hyperparameters, pd.DataFrame):
         for values in (*measures.values(), gap):
@@ -28,7 +32,7 @@ def checked(
 
 
 def numbers(named: Mapping[str, Numbers]) -> list[Array]:
-    """Rows of finite numbers of one length, one number per network; names are for errors.
+    """Check that rows are finite numbers of one length, one number per network; errors name the row.
 
     Example:
         >>> numbers({"measure": [1, 2], "gap": [0.1, 0.2]})
@@ -38,8 +42,8 @@ def numbers(named: Mapping[str, Numbers]) -> list[Array]:
     arrays = {name: _finite(name, values) for name, values in named.items()}
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        raise AssayError(f"there must be one value per network, received numbers of values: {told}")
+        counts = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise AssayError(f"there must be one value per network, received numbers of values: {counts}")
     if min(lengths.values()) < 2:
         raise AssayError(f"{next(iter(lengths))} has {min(lengths.values())} networks: comparing needs two or more")
     return list(arrays.values())
@@ -47,10 +51,10 @@ def numbers(named: Mapping[str, Numbers]) -> list[Array]:
 
 @dataclass(frozen=True)
 class Grid:
-    """Hyper-parameters of a corpus.
+    """The hyper-parameters of a corpus, their levels numbered.
 
     Args:
-        names: Of the hyper-parameters.
+        names: Names of the hyper-parameters.
         codes: Networks × hyper-parameters, each level as its number, from 0 in order of appearance.
         levels: The levels themselves, for each hyper-parameter.
     """
@@ -64,8 +68,9 @@ class Grid:
         """Number the levels: two values are one level if they are equal, so 1 and 1.0 are, 1 and "1" are not.
 
         Args:
-            hyperparameters: For each its value in every network, in the order of the scores; None for no grid.
-            networks: How many there are.
+            hyperparameters: The value of each hyper-parameter in every network, in the order of the scores; None for
+                no grid.
+            networks: Number of networks.
 
         Example:
             >>> Grid.of({"depth": [1, 2, 1], "norm": ["batch", "batch", None]}, 3).codes.tolist()
@@ -75,17 +80,17 @@ class Grid:
         names = [str(name) for name in columns]
         if hyperparameters is not None and len(set(names)) < len(hyperparameters.keys()):
             raise AssayError(f"hyperparameters has two of one name: {list(hyperparameters.keys())}")
-        plain = [v.tolist() if hasattr(v, "tolist") else list(v) for v in columns.values()]
-        numbered = [_levels(name, values, networks) for name, values in zip(names, plain, strict=True)]
+        lists = [v.tolist() if hasattr(v, "tolist") else list(v) for v in columns.values()]
+        numbered = [_levels(name, values, networks) for name, values in zip(names, lists, strict=True)]
         codes = np.array([codes for codes, _ in numbered], dtype=np.int64).reshape(len(names), networks).T
         return cls(tuple(names), codes, tuple(levels for _, levels in numbered))
 
     def settings(self, chosen: Iterable[int]) -> Array:
         """For every network the number of its combination of the chosen hyper-parameters, from 0 without gaps."""
-        found = np.zeros(len(self.codes), dtype=np.int64)
+        settings = np.zeros(len(self.codes), dtype=np.int64)
         for h in chosen:
-            found = np.unique(found * len(self.levels[h]) + self.codes[:, h], return_inverse=True)[1]
-        return found
+            settings = np.unique(settings * len(self.levels[h]) + self.codes[:, h], return_inverse=True)[1]
+        return settings
 
     def one_apart(self, k: int) -> tuple[Array, Array]:
         """All pairs i < j of networks that differ in hyper-parameter k and in no other."""
@@ -106,8 +111,8 @@ def _finite(name: str, values: Numbers) -> Array:
         raise AssayError(f"{name} has shape {array.shape}: give one number per network")
     bad = np.flatnonzero(~np.isfinite(array))
     if len(bad):
-        told = ", ".join(map(str, bad[:10])) + (", …" if len(bad) > 10 else "")
-        raise AssayError(f"{name} is NaN or infinite for network {told} (from 0): leave out such networks")
+        listed = ", ".join(map(str, bad[:10])) + (", …" if len(bad) > 10 else "")
+        raise AssayError(f"{name} is NaN or infinite for network {listed} (from 0): leave out such networks")
     return array
 
 
@@ -134,7 +139,7 @@ def _levels(name: str, values: list[Hashable], networks: int) -> tuple[list[int]
 
 
 def _require_one_order(named: Mapping[str, Any]) -> None:
-    """What has an index of pandas must have the same one: else networks would be paired by chance."""
+    """Raise unless all pandas objects share one index: otherwise networks would be paired by chance."""
     indexed = {name: values.index for name, values in named.items() if isinstance(values, pd.Series | pd.DataFrame)}
     for name, index in indexed.items():
         first = next(iter(indexed))

@@ -1,4 +1,4 @@
-"""How sure a statistic of a corpus is, and whether one measure is better than another: bootstrap over networks."""
+"""How certain a statistic of a corpus is, and whether one measure is better than another: a bootstrap over networks."""
 
 from __future__ import annotations
 
@@ -44,29 +44,31 @@ def score_measures(
     value ± z·se, within the bounds of the statistic; se is its standard deviation over resamples of the networks,
     drawn with replacement and the same for all measures.
 
-    Resamples serve for their spread, not for their quantiles. With one network per combination of hyper-parameters, a
-    resample compares fewer distinct networks, has copies that tie, and leaves combinations empty. All this raises
-    mutual information, most where it is low, and quantiles rise with it: on simulated grids of 54 networks, trained
-    again and again, percentile, basic and bias-corrected intervals of 95 % held the expected CMI of a weak measure as
-    rarely as one time in five; value ± z·se held it 92 times in 100 or more (``benchmarks/cmi_intervals.py``).
-    Drawing levels or seeds would keep the grid whole, but of these there are two to four, and one. The networks count
-    as a sample of such networks: for one who asks only what other seeds would give, intervals are too wide. The worst
+    Only the spread of the resamples is used, not their quantiles. With one network per combination of
+    hyper-parameters, a resample compares fewer distinct networks, has copies that tie, and leaves combinations empty.
+    All this raises mutual information, most where it is low, and quantiles rise with it: on simulated grids of 54
+    networks, trained again and again, percentile, basic and bias-corrected intervals of 95 % covered the expected CMI
+    of a weak measure as rarely as one time in five; value ± z·se covered it at least 92 times in 100
+    (``benchmarks/cmi_intervals.py``).
+    Drawing levels or seeds would keep the grid whole, but there are only two to four levels, and one seed. The networks
+    count as a sample of such networks: for what other seeds alone would give, the intervals are too wide. The worst
     sign error is a maximum, often near 1: on small corpora (18 networks) its intervals are too narrow.
 
     Args:
-        measures: For each its value in every network.
-        gap: Of each network.
-        hyperparameters: For each its value in every network; not needed for ``"kendall_tau"`` and ``"pearson"``.
+        measures: The value of each measure in every network, by name.
+        gap: The generalization gap of each network.
+        hyperparameters: The value of each hyper-parameter in every network, by name; not needed for
+            ``"kendall_tau"`` and ``"pearson"``.
         statistic: One of `STATISTICS`, or a `Statistic` with settings of its own.
-        draws: Resamples.
-        confidence: Of the interval.
-        seed: Of the resamples.
+        draws: Number of resamples.
+        confidence: Confidence level of the interval.
+        seed: Seed of the bootstrap's random draws.
 
     Returns:
-        One row per measure: ``measure``, ``value``, ``se``, ``low``, ``high``, ``draws`` in which the statistic is
-        defined, ``status``: ``ok``, ``undefined`` (the statistic is, for this measure) or ``no interval`` (it is
-        undefined in more than half of the draws, or the same in all: a value at its bound, such as a τ of 1, may
-        not move, which does not make it certain).
+        One row per measure: ``measure``, ``value``, ``se``, ``low``, ``high``, ``draws`` (the number of resamples in
+        which the statistic is defined) and ``status``: ``ok``, ``undefined`` (the statistic is undefined for this
+        measure) or ``no interval`` (it is undefined in more than half of the draws, or the same in all: a value at its
+        bound, such as a τ of 1, may not vary, which does not make it certain).
 
     Example:
         >>> gap = np.arange(8.0)
@@ -91,7 +93,7 @@ def chance_level(
     quantile: float = 0.95,
     seed: int = 0,
 ) -> float:
-    """What a measure that knows nothing stays below, ``quantile`` of the time.
+    """The value that a measure unrelated to the gap stays below, ``quantile`` of the time.
 
     The quantile of the statistic over ``draws`` measures that are random orders of the networks. Mutual information is
     never negative: in a small corpus chance alone gives much of it.
@@ -106,8 +108,8 @@ def chance_level(
     chosen.check(g, grid)
     rng = np.random.default_rng(seed)
     orders = np.stack([rng.permutation(len(g)) for _ in range(draws)]).astype(np.float64)
-    found = chosen.resampled(orders, g, grid, np.ones((1, len(g))))[:, 0]
-    return float(np.nanquantile(found, quantile))
+    by_chance = chosen.resampled(orders, g, grid, np.ones((1, len(g))))[:, 0]
+    return float(np.nanquantile(by_chance, quantile))
 
 
 def compare_measures(
@@ -119,11 +121,11 @@ def compare_measures(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Every two measures compared: the difference of the statistic, its interval and its two-sided p.
+    """Compare every two measures: the difference of the statistic, its interval and its two-sided p.
 
     difference ± z·se and p = 2·Φ(−|difference|/se), se the standard deviation of the difference over resamples that
-    both measures share, for the reasons given in `score_measures`. p is of one comparison: of many, some are below
-    0.05 by chance (`assay.stats.multiplicity.holm`). Arguments as there.
+    both measures share, for the reasons given in `score_measures`, whose arguments these are. Each p is that of a
+    single comparison: among many, some are below 0.05 by chance (`assay.stats.multiplicity.holm` corrects for that).
 
     Returns:
         One row per pair: ``measure``, ``other``, ``difference`` (measure minus other), ``se``, ``low``, ``high``,
@@ -140,9 +142,9 @@ def compare_measures(
         raise AssayError(f"measures has {len(names)}: comparing takes two or more")
     rows = []
     for a, b in combinations(range(len(names)), 2):
-        found = _interval("difference", drawn[a] - drawn[b], confidence)
-        p = 2 * stats.norm.sf(abs(found["difference"]) / (found["se"] or float("nan")))
-        rows.append({"measure": names[a], "other": names[b], **found, "p": float(p)})
+        interval = _interval("difference", drawn[a] - drawn[b], confidence)
+        p = 2 * stats.norm.sf(abs(interval["difference"]) / (interval["se"] or float("nan")))
+        rows.append({"measure": names[a], "other": names[b], **interval, "p": float(p)})
     return pd.DataFrame(rows)
 
 
@@ -154,7 +156,7 @@ def _resampled(
     draws: int,
     seed: int,
 ) -> tuple[list[str], Array, Statistic]:
-    """Names of the measures; the statistic of each in the corpus, then in each resample; the statistic."""
+    """The names of the measures; their statistics in the corpus and then in each resample; the statistic itself."""
     require_spread(draws)
     if len(set(map(str, measures))) < len(measures.keys()) or not len(measures.keys()):
         raise AssayError(f"measures must have one or more names, each once, received {list(measures)}")
@@ -176,12 +178,12 @@ def _statistic(statistic: str | Statistic) -> Statistic:
 
 
 def _interval(name: str, row: Array, confidence: float) -> dict[str, Any]:
-    """Value ± z·se, from the value in the corpus and then in each draw."""
+    """The interval value ± z·se, from a row with the value in the corpus first and then that in each draw."""
     if not 0 < confidence < 1:
         raise AssayError(f"confidence={confidence} is not between 0 and 1: use 0.95")
     value, drawn = float(row[0]), row[1:][~np.isnan(row[1:])]
-    error = float(drawn.std(ddof=1)) if 2 * len(drawn) >= max(len(row) - 1, 4) else float("nan")
-    reach = float(stats.norm.ppf((1 + confidence) / 2)) * (error or float("nan"))
-    status = "undefined" if np.isnan(value) else "ok" if error > 0 else "no interval"
+    se = float(drawn.std(ddof=1)) if 2 * len(drawn) >= max(len(row) - 1, 4) else float("nan")
+    reach = float(stats.norm.ppf((1 + confidence) / 2)) * (se or float("nan"))
+    status = "undefined" if np.isnan(value) else "ok" if se > 0 else "no interval"
     ends = {"low": value - reach, "high": value + reach}
-    return {name: value, "se": error, **ends, "draws": len(drawn), "status": status}
+    return {name: value, "se": se, **ends, "draws": len(drawn), "status": status}

@@ -71,41 +71,41 @@ def granulated_kendall(measure: Numbers, gap: Numbers, hyperparameters: Hyperpar
 
 
 class Correlation(Statistic):
-    """What correlations of a measure with the gap have in common: their bounds, and that gaps must differ."""
+    """What all correlations with the gap have in common: their bounds, and that the gaps must differ."""
 
     bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
 
     def check(self, gap: Array, grid: Grid) -> None:
-        """Gaps must differ."""
+        """Raise if all networks have the same gap."""
         _require_varied("gap", gap)
 
 
 @dataclass(frozen=True)
 class KendallTau(Correlation):
-    """`kendall_tau`, in resamples: two networks compare by which of them has the larger value."""
+    """The statistic `kendall_tau`: two networks are compared by which of them has the larger value."""
 
     def resampled(self, measures: Array, gap: Array, grid: Grid, weights: Array) -> Array:
-        """τ_b of each measure in each resample."""
+        """Kendall's τ-b of each measure in each resample."""
         return correlation_over_pairs(measures, gap, pairwise_order, weights)
 
 
 @dataclass(frozen=True)
 class Pearson(Correlation):
-    """`pearson`, in resamples: two networks compare by how much their values differ."""
+    """The statistic `pearson`: two networks are compared by how much their values differ."""
 
     def resampled(self, measures: Array, gap: Array, grid: Grid, weights: Array) -> Array:
-        """r of each measure in each resample."""
+        """Pearson's r of each measure in each resample."""
         return correlation_over_pairs(measures, gap, pairwise_difference, weights)
 
 
 @dataclass(frozen=True)
 class GranulatedKendall(Statistic):
-    """`granulated_kendall`, in resamples; hyper-parameters and groups that lost all their pairs are left out."""
+    """The statistic `granulated_kendall`; in a resample, groups and hyper-parameters without pairs are left out."""
 
     bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
 
     def check(self, gap: Array, grid: Grid) -> None:
-        """Every hyper-parameter must have pairs that differ in it alone."""
+        """Raise if there is a hyper-parameter in which alone no two networks differ."""
         if not grid.names:
             raise AssayError("hyperparameters is empty: the granulated coefficient compares networks one apart in them")
         for k, name in enumerate(grid.names):
@@ -113,12 +113,12 @@ class GranulatedKendall(Statistic):
                 raise AssayError(f"no two networks differ in {name!r} alone: join it with what changes with it")
 
     def resampled(self, measures: Array, gap: Array, grid: Grid, weights: Array) -> Array:
-        """Ψ of each measure in each resample."""
+        """The granulated coefficient Ψ of each measure in each resample."""
         return mean_of_defined(self.by_hyperparameter(measures, gap, grid, weights), axis=1)
 
     def by_hyperparameter(self, measures: Array, gap: Array, grid: Grid, weights: Array) -> Array:
-        """ψ: measures × hyper-parameters × resamples."""
-        found = np.empty((len(measures), len(grid.names), len(weights)))
+        """The coefficient ψ of each measure and hyper-parameter in each resample, in these dimensions."""
+        coefficients = np.empty((len(measures), len(grid.names), len(weights)))
         for k in range(len(grid.names)):
             i, j = grid.one_apart(k)
             group = grid.settings(h for h in range(len(grid.names)) if h != k)[i]
@@ -128,12 +128,12 @@ class GranulatedKendall(Statistic):
             for m, mu in enumerate(measures):
                 agreement = sum_by(group, pairs * (order(mu[i], mu[j]) * wider))
                 with np.errstate(invalid="ignore"):  # 0/0: a group without pairs
-                    found[m, k] = mean_of_defined(agreement / total, axis=1)
-        return found
+                    coefficients[m, k] = mean_of_defined(agreement / total, axis=1)
+        return coefficients
 
 
 def sum_by(group: Array, values: Array) -> Array:
-    """Sums of columns by group: rows × groups, in the order of their numbers.
+    """Sum the columns of each group: rows × groups, in the order of the groups' numbers.
 
     >>> sum_by(np.array([7, 3, 7]), np.array([[1.0, 2.0, 3.0]]))
     array([[2., 4.]])
@@ -145,7 +145,7 @@ def sum_by(group: Array, values: Array) -> Array:
 
 
 def mean_of_defined(values: Array, axis: int) -> Array:
-    """Mean of what is not NaN; NaN where nothing is."""
+    """Mean of the values that are not NaN; NaN where all are."""
     defined = ~np.isnan(values)
     with np.errstate(invalid="ignore"):  # 0/0: nothing is defined
         mean: Array = np.where(defined, values, 0.0).sum(axis=axis) / defined.sum(axis=axis)
@@ -153,7 +153,7 @@ def mean_of_defined(values: Array, axis: int) -> Array:
 
 
 def _of_two(coefficient: Callable[[Array, Array], float], measure: Numbers, gap: Numbers) -> float:
-    """A correlation of one measure with the gap, both checked."""
+    """Correlate one measure with the gap, after checking both."""
     (mu,), g, _ = checked({"measure": measure}, gap)
     _require_varied("measure", mu)
     _require_varied("gap", g)

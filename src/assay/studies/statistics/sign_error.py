@@ -1,4 +1,4 @@
-"""Sign error: how often a measure tells the wrong one of two networks to have the larger gap, at worst and on average.
+"""Sign error: how often a measure orders the gaps of two networks wrongly, at worst and on average.
 
 Dziugaite et al. 2020, "In search of robust measures of generalization".
 """
@@ -22,13 +22,14 @@ Environment = Literal["levels", "settings"]
 
 @dataclass(frozen=True)
 class SignErrors:
-    """Sign errors of a measure.
+    """The sign errors of a measure, overall and by environment.
 
     Args:
-        worst: The largest over environments: the robust error.
-        mean: Over environments, each counting the same.
+        worst: The largest error over environments: the robust error.
+        mean: The mean error over environments, each counting the same.
         environments: One row each: ``hyperparameter``, its two levels ``a`` and ``b``, ``error``, ``pairs`` of
-            networks and their ``effective_pairs``; with ``environment="settings"`` also ``others``, what stays.
+            networks and their ``effective_pairs``; with ``environment="settings"`` also ``others``, the levels of the
+            other hyper-parameters.
     """
 
     worst: float
@@ -47,12 +48,13 @@ def sign_error(
     """Error of a measure μ in ordering the gaps g of two networks that differ in exactly one hyper-parameter.
 
     ε(i, j) = (1 − sgn(μ_i − μ_j)·sgn(g_i − g_j)) / 2: 0 for the right order, 1 for the wrong one, ½ for a tie. In an
-    environment e the error is Σ ω_ij·ε(i, j) / Σ ω_ij over its pairs; 1/2 is a coin's, and the worst e decides.
+    environment e the error is Σ ω_ij·ε(i, j) / Σ ω_ij over its pairs; a coin's is ½, and the
+    worst environment decides.
 
     Args:
-        measure: μ of each network; larger should mean a larger gap.
-        gap: g of each network.
-        hyperparameters: For each its value in every network.
+        measure: The value μ of the measure for each network; larger should mean a larger gap.
+        gap: The gap g of each network.
+        hyperparameters: The value of each hyper-parameter in every network, by name.
         environment: ``"levels"``: a change of one hyper-parameter between two of its levels, whatever the others
             are. ``"settings"``: the same with the others at given levels, as in the paper, whose settings have many
             networks (data sets, seeds) each; with one network per setting an environment is one pair, and the
@@ -63,8 +65,8 @@ def sign_error(
 
     Example:
         >>> width, depth = np.indices((2, 3)).reshape(2, -1)
-        >>> found = sign_error(depth - width, depth + 10 * width, {"width": width, "depth": depth})
-        >>> found.worst, found.mean
+        >>> errors = sign_error(depth - width, depth + 10 * width, {"width": width, "depth": depth})
+        >>> errors.worst, errors.mean
         (1.0, 0.25)
 
     Dziugaite et al. 2020 and its released code.
@@ -78,7 +80,7 @@ def sign_error(
 
 @dataclass(frozen=True)
 class SignError(Statistic):
-    """`sign_error`, the worst or the mean over environments, in resamples; environments without pairs are left out."""
+    """The statistic `sign_error`, worst or mean; in a resample, environments without pairs are left out."""
 
     over: Literal["worst", "mean"] = "worst"
     environment: Environment = "levels"
@@ -97,7 +99,7 @@ class SignError(Statistic):
             raise AssayError(f"min_pairs={self.min_pairs} must be above 0: 1 keeps all, the paper takes 12")
 
     def check(self, gap: Array, grid: Grid) -> None:
-        """There must be an environment with enough pairs."""
+        """Raise if no environment has enough pairs."""
         pairs = self._pairs(grid)
         if not len(pairs.i):
             raise AssayError("hyperparameters: no two networks differ in one alone, so there is no environment")
@@ -109,7 +111,7 @@ class SignError(Statistic):
             )
 
     def resampled(self, measures: Array, gap: Array, grid: Grid, weights: Array) -> Array:
-        """Worst or mean error of each measure in each resample."""
+        """The worst or mean error of each measure in each resample."""
         pairs = self._pairs(grid)
         rows = [self._errors(mu, gap, pairs, weights) for mu in measures]
         return np.stack([mean_of_defined(e, axis=1) if self.over == "mean" else _max_of_defined(e) for e in rows])
@@ -119,39 +121,40 @@ class SignError(Statistic):
         pairs = self._pairs(grid)
         once = np.ones((1, len(gap)))
         rows = []
-        for x in np.unique(pairs.place, return_index=True)[1]:
+        for x in np.unique(pairs.environment, return_index=True)[1]:
             i, j, k = pairs.i[x], pairs.j[x], pairs.k[x]
             a, b = (grid.levels[k][grid.codes[n, k]] for n in (i, j))
-            kept = [f"{n}={grid.levels[h][grid.codes[i, h]]}" for h, n in enumerate(grid.names) if h != k]
-            others = {"others": ", ".join(kept)} if self.environment == "settings" else {}
+            fixed = [f"{n}={grid.levels[h][grid.codes[i, h]]}" for h, n in enumerate(grid.names) if h != k]
+            others = {"others": ", ".join(fixed)} if self.environment == "settings" else {}
             rows.append({"hyperparameter": grid.names[k], "a": a, "b": b, **others})
         table = pd.DataFrame(rows)
         table["error"] = self._errors(measure, gap, pairs, once)[0]
-        table["pairs"] = np.bincount(pairs.place)
+        table["pairs"] = np.bincount(pairs.environment)
         table["effective_pairs"] = _effective(pairs, self._weights(gap, pairs), np.ones((1, len(pairs.i))))[0]
         return table.dropna(subset="error").reset_index(drop=True)
 
     def _errors(self, measure: Array, gap: Array, pairs: _Pairs, weights: Array) -> Array:
-        """Resamples × environments; NaN for those with too few pairs."""
+        """Errors of a measure, resamples × environments; NaN for environments with too few pairs."""
         i, j = pairs.i, pairs.j
-        times, once = weights[:, i] * weights[:, j], self._weights(gap, pairs)
+        times = weights[:, i] * weights[:, j]
+        weight = self._weights(gap, pairs)
         wrong = (1 - order(measure[i], measure[j]) * order(gap[i], gap[j])) / 2
-        total = sum_by(pairs.place, times * once)
-        kept = _effective(pairs, once, times) >= self.min_pairs
-        sums = sum_by(pairs.place, times * (once * wrong))
+        total = sum_by(pairs.environment, times * weight)
+        kept = _effective(pairs, weight, times) >= self.min_pairs
+        sums = sum_by(pairs.environment, times * (weight * wrong))
         errors: Array = np.divide(sums, total, out=np.full(total.shape, np.nan), where=kept)
         return errors
 
     def _pairs(self, grid: Grid) -> _Pairs:
-        every = range(len(grid.names))
-        apart = [np.stack([i, j, np.full(len(i), k)]) for k in every for i, j in [grid.one_apart(k)]]
+        hyperparameters = range(len(grid.names))
+        apart = [np.stack([i, j, np.full(len(i), k)]) for k in hyperparameters for i, j in [grid.one_apart(k)]]
         i, j, k = np.concatenate([np.empty((3, 0), np.int64), *apart], axis=1)
         swap = grid.codes[i, k] > grid.codes[j, k]
         i, j = np.where(swap, j, i), np.where(swap, i, j)
-        setting = grid.settings(every)
+        setting = grid.settings(hyperparameters)
         ends = [setting[i], setting[j]] if self.environment == "settings" else [grid.codes[i, k], grid.codes[j, k]]
-        place = np.unique(np.stack([k, *ends]), axis=1, return_inverse=True)[1].reshape(-1)
-        return _Pairs(i, j, k, place)
+        environment = np.unique(np.stack([k, *ends]), axis=1, return_inverse=True)[1].reshape(-1)
+        return _Pairs(i, j, k, environment)
 
     def _weights(self, gap: Array, pairs: _Pairs) -> Array:
         if self.test_size is None:
@@ -168,15 +171,15 @@ class _Pairs:
     i: Array
     j: Array
     k: Array
-    place: Array
+    environment: Array
 
 
-def _effective(pairs: _Pairs, once: Array, times: Array) -> Array:
-    """(Σω)²/Σω² of each environment in each resample, 0 where no pair counts."""
-    squares = sum_by(pairs.place, times * once**2)
-    sums = sum_by(pairs.place, times * once)
-    found: Array = np.divide(sums**2, squares, out=np.zeros_like(squares), where=squares > 0)
-    return found
+def _effective(pairs: _Pairs, weight: Array, times: Array) -> Array:
+    """Number of effective pairs, (Σω)²/Σω², of each environment in each resample; 0 where no pair counts."""
+    squares = sum_by(pairs.environment, times * weight**2)
+    sums = sum_by(pairs.environment, times * weight)
+    effective: Array = np.divide(sums**2, squares, out=np.zeros_like(squares), where=squares > 0)
+    return effective
 
 
 def _max_of_defined(values: Array) -> Array:

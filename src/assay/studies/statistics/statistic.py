@@ -9,10 +9,11 @@ from assay.studies.statistics.grid import Array, Grid
 
 
 class Statistic(ABC):
-    """How well a measure tells the generalization gap.
+    """How well a measure predicts the generalization gap.
 
-    A frozen dataclass of settings. Resamples are weights: w_i is how often network i is in one, so that a pair (i, j)
-    counts w_i·w_j times, the pairs among copies of one network included: the same number as on the list of networks.
+    A statistic is a frozen dataclass of settings. A resample is given by weights: w_i is how often it holds network i,
+    so that a pair (i, j) counts w_i·w_j times, pairs among copies of one network included. The result is that of
+    the list of the networks drawn.
     """
 
     bounds: ClassVar[tuple[float, float]]
@@ -25,11 +26,11 @@ class Statistic(ABC):
         """The statistic of each measure in each resample.
 
         Args:
-            measures: Measures × networks.
-            gap: Of each network.
-            grid: Hyper-parameters.
-            weights: Resamples × networks.
+            measures: Values of the measures, measures × networks.
+            gap: The generalization gap of each network.
+            grid: The hyper-parameters of the networks.
+            weights: How often each network is in each resample, resamples × networks.
 
         Returns:
-            Measures × resamples; NaN where it is undefined.
+            The statistics, measures × resamples; NaN where a statistic is undefined.
         """

@@ -171,7 +171,7 @@ def test_every_measure_is_a_frozen_dataclass_with_a_name_and_a_value_column():
     for name, kind in Measure.known().items():
         if kind.__module__.startswith("assay."):
             assert dataclasses.is_dataclass(kind) and kind.__dataclass_params__.frozen, name  # type: ignore[attr-defined]
-            assert kind.name == name and kind.value and kind.__doc__
+            assert kind.name == name and kind.value and kind.higher_is and kind.__doc__, name
 
 
 def test_importing_assay_needs_no_optional_package():

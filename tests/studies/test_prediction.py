@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
-from assay import AssayError, conditional_mutual_information
+from assay import AssayError, Measure, Subject, conditional_mutual_information
+from assay.measures.table import Predictor
 from assay.studies import Scoring, kendall_tau, load_study_plan, rank, study
+from assay.studies.prediction import with_combinations
 
 
 @pytest.fixture
@@ -79,3 +85,25 @@ def test_the_toy_task_of_the_competition(shared_data, tmp_path):
     assert found.ranking["cmi"].notna().all()
     again, same = study(plan.corpus, plan.measures, plan.run, plan.scoring)
     assert same.ranking.equals(found.ranking) and len(again.cells) == 18
+
+
+def test_a_relabelled_measure_stays_in_its_combinations():
+    """Parts of a combination are found by what they are, not by what a plan calls their measure."""
+    gi, mixup = Predictor("gi", "intra", "0"), Predictor("end accuracy", "intra", "0")
+    frame = pd.DataFrame({"mine: gi intra ℓ=0": [1.0, 2.0, 4.0], "mine: mixup": [0.9, 0.8, 0.5]})
+    combined = with_combinations(frame, {"mine: gi intra ℓ=0": gi, "mine: mixup": mixup})
+    plain = with_combinations(frame.rename(columns=lambda name: name.removeprefix("mine: ")))
+    name = "PCA of gi intra ℓ=0 and mixup"
+    assert combined[name].tolist() == plain[name].tolist()
+
+
+def test_a_measure_of_several_quantities_must_say_what_a_study_takes_from_it():
+    @dataclass(frozen=True)
+    class Several(Measure):
+        value: ClassVar[str] = "value"
+
+        def __call__(self, subject: Subject) -> pd.DataFrame:
+            return pd.DataFrame({"quantity": ["a", "b"], "value": [1.0, 2.0]})
+
+    with pytest.raises(AssayError, match=r"'Several' does not say what a study takes .* define predictors"):
+        Several().predictors(Several()(Subject(torch.nn.Flatten())))

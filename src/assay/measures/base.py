@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any, ClassVar
 
@@ -10,6 +11,7 @@ import pandas as pd
 
 from assay.core.errors import AssayError, nearest
 from assay.core.fingerprint import fingerprint
+from assay.measures.table import Predictor
 from assay.subject.subject import Subject
 
 
@@ -23,8 +25,13 @@ class Measure(ABC):
     """
 
     name: ClassVar[str] = ""
+    """What plans and tables call it."""
     value: ClassVar[str] = ""
-    """The column of its table that holds the measured quantity."""
+    """The column of its table that holds what it measures."""
+    quantity: ClassVar[str] = ""
+    """Which of the quantities in that column is the measure's own, where its table lists several."""
+    higher_is: ClassVar[str] = ""
+    """What a higher value of that quantity means, as in "higher is more curved"."""
 
     _registry: ClassVar[dict[str, type[Measure]]] = {}
 
@@ -44,9 +51,16 @@ class Measure(ABC):
         """The table to read first: uncertainty beside the value (``low``, ``high``, ``n``)."""
         return table
 
-    def predictors(self, table: pd.DataFrame) -> dict[str, float]:
-        """The few numbers a study of many networks takes from the table; by default the mean of its value."""
-        return {self.name or type(self).__name__: float(table[self.value].mean())}
+    def predictors(self, table: pd.DataFrame) -> Mapping[Predictor, float]:
+        """The few numbers that a study of many networks takes from the table of one.
+
+        A measure of one quantity need not say which: it is the mean of the column ``value``. One whose table lists
+        several must.
+        """
+        name = self.name or type(self).__name__
+        if self.value not in table or "quantity" in table:
+            raise AssayError(f"measure {name!r} does not say what a study takes from its table: define predictors()")
+        return {Predictor(name): float(table[self.value].mean())}
 
     @property
     def code_version(self) -> str:

@@ -306,6 +306,8 @@ def _described(measure: Measure) -> MeasureRecord:
     return MeasureRecord(
         measure=measure.name or type(measure).__qualname__,
         value=measure.value,
+        quantity=measure.quantity,
+        higher_is=measure.higher_is,
         code_version=measure.code_version,
         settings={name: _plain(value) for name, value in measure.settings.items()},
         given=given,

@@ -42,11 +42,12 @@ class MeasureRecord:
 
     measure: str
     value: str = ""
+    quantity: str = ""
+    higher_is: str = ""
     code_version: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
     given: list[str] = field(default_factory=list)
     defaulted: list[str] = field(default_factory=list)
-    higher_is: str = ""
 
 
 @dataclass

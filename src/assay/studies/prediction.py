@@ -15,6 +15,7 @@ from assay.core.errors import AssayError
 from assay.core.folder import Folder
 from assay.core.progress import report
 from assay.measures.base import Measure
+from assay.measures.table import Predictor
 from assay.runs.evaluate import evaluate
 from assay.runs.run import Run
 from assay.studies.corpus.corpus import Corpus
@@ -26,20 +27,21 @@ from assay.studies.statistics.sign_error import SignError
 from assay.studies.statistics.statistic import Statistic
 
 FOLDER = "study"
-NAMES = {"end accuracy intra ℓ=0": "mixup", "end accuracy intra ℓ=1": "manifold mixup"}
+GI, PAL, MIXUP = (Predictor(quantity, "intra", "0") for quantity in ("gi", "pal", "end accuracy"))
+NAMES = {MIXUP: "mixup", Predictor("end accuracy", "intra", "1"): "manifold mixup"}
 """What the literature calls some of the predictors."""
 
 Combine = Callable[..., Any]
-COMBINATIONS: dict[str, tuple[Combine, tuple[str, ...]]] = {
-    "PCA of gi intra ℓ=0 and mixup": (first_component, ("gi intra ℓ=0", "mixup")),
-    "pal intra ℓ=0 · ℓ=1": (product, ("pal intra ℓ=0", "pal intra ℓ=1")),
-    "mean of pal inter and intra ℓ=0": (mean, ("pal inter ℓ=0", "pal intra ℓ=0")),
+COMBINATIONS: dict[str, tuple[Combine, tuple[Predictor, ...]]] = {
+    "PCA of gi intra ℓ=0 and mixup": (first_component, (GI, MIXUP)),
+    "pal intra ℓ=0 · ℓ=1": (product, (PAL, Predictor("pal", "intra", "1"))),
+    "mean of pal inter and intra ℓ=0": (mean, (Predictor("pal", "inter", "0"), PAL)),
     "DBI · (1 − mixup)": (
         lambda dbi, mixup: np.asarray(dbi) * (1 - np.asarray(mixup)),
-        ("davies-bouldin index", "mixup"),
+        (Predictor("davies-bouldin index"), MIXUP),
     ),
 }
-"""Combinations of Schiff et al. 2021, Table 1, made where their parts are there."""
+"""Combinations of Schiff et al. 2021, Table 1, made where their parts are there, however the measures are labelled."""
 
 
 @dataclass(frozen=True)
@@ -150,27 +152,41 @@ def _grid(corpus: Corpus, scoring: Scoring) -> dict[str, Any]:
 def predictors(run: Run, measures: Mapping[str, Measure], networks: list[str]) -> pd.DataFrame:
     """One row per network, one column per number its measures give; NaN where one is not done."""
     columns: dict[str, dict[str, float]] = {}
+    keys: dict[str, Predictor] = {}
     for label, measure in measures.items():
         table = run.table(label)
-        for name, rows in table.groupby("subject") if len(table) else ():
-            for predictor, value in measure.predictors(rows).items():
-                given = NAMES.get(predictor, predictor)
+        for network, rows in table.groupby("subject") if len(table) else ():
+            for key, value in measure.predictors(rows).items():
+                name = NAMES.get(key, str(key))
                 if label != measure.name and label != type(measure).__name__:
-                    given = f"{label}: {given}"
-                columns.setdefault(given, {})[str(name)] = value
-    return with_combinations(pd.DataFrame(columns, index=networks, dtype=np.float64))
+                    name = f"{label}: {name}"
+                keys[name] = key
+                columns.setdefault(name, {})[str(network)] = value
+    return with_combinations(pd.DataFrame(columns, index=networks, dtype=np.float64), keys)
 
 
-def with_combinations(frame: pd.DataFrame) -> pd.DataFrame:
-    """Predictors of networks, and the `COMBINATIONS` whose parts are among them, defined for all networks."""
-    found = frame.copy()
+def with_combinations(frame: pd.DataFrame, keys: Mapping[str, Predictor] | None = None) -> pd.DataFrame:
+    """Predictors of networks, and the `COMBINATIONS` whose parts are among them, defined for all networks.
+
+    Args:
+        frame: One column per predictor.
+        keys: Which predictor a column is; by default the one that its name says.
+    """
+    if keys is None:
+        said = {name: key for key, name in NAMES.items()}
+        keys = {str(column): said.get(str(column), Predictor(str(column))) for column in frame}
+    columns: dict[Predictor, str] = {}
+    for column, key in keys.items():
+        columns.setdefault(key, column)
+    combined = frame.copy()
     for name, (combine, parts) in COMBINATIONS.items():
-        if all(part in frame and frame[part].notna().all() for part in parts):
+        chosen = [columns[part] for part in parts if part in columns]
+        if len(chosen) == len(parts) and frame[chosen].notna().all(axis=None):
             try:
-                found[name] = combine(*(frame[part].to_numpy() for part in parts))
+                combined[name] = combine(*(frame[column].to_numpy() for column in chosen))
             except AssayError:  # a part is the same for all networks: there is nothing to combine
                 continue
-    return found
+    return combined
 
 
 def rank(

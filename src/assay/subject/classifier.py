@@ -1,12 +1,11 @@
-"""What measures of a classifier share: its outputs, checked, and the rows of their tables."""
+"""A classifier: what it says of labelled data, checked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
@@ -15,11 +14,10 @@ from assay.stimuli.labelled import Labelled
 from assay.subject.subject import Subject
 
 Array = np.ndarray[Any, Any]
-NAN = float("nan")
 
 
 def tensor(values: Tensor | Array) -> Tensor:
-    """Of an array, one that may be written to: torch warns of others."""
+    """A tensor of an array's values; an array that may not be written to is copied, because torch warns of it."""
     frozen = isinstance(values, np.ndarray) and not values.flags.writeable
     return torch.as_tensor(np.array(values) if frozen else values)
 
@@ -66,26 +64,3 @@ def batches(data: Labelled, size: int, device: torch.device) -> Iterator[tuple[T
     for start in range(0, len(data), size):
         rows = slice(start, start + size)
         yield data.shown(rows, device), torch.tensor(data.labels[rows], device=device)
-
-
-def require_sample(samples: int | None, bootstrap: int) -> None:
-    """At least one input or None, and no negative number of resamples."""
-    if samples is not None and samples < 1:
-        raise AssayError(f"samples={samples} must be at least 1, or None for all")
-    if bootstrap < 0:
-        raise AssayError(f"bootstrap={bootstrap} must be at least 0")
-
-
-def row(
-    quantity: str, value: float, n: int, *, layer: str = "", low: Any = NAN, high: Any = NAN, status: str = "ok"
-) -> dict[str, Any]:
-    """One row of a table."""
-    numbers = {"value": float(value), "low": float(low), "high": float(high)}
-    return {"quantity": quantity, "layer": layer, **numbers, "n": n, "status": status}
-
-
-def chosen(table: pd.DataFrame, quantities: Iterable[str]) -> dict[str, float]:
-    """Quantities of the whole network by name, as far as the table has them; NaN where the status is not ok."""
-    whole = table[(table["layer"] == "") & table["quantity"].isin(list(quantities))]
-    values = whole["value"].where(whole["status"] == "ok")
-    return dict(zip(whole["quantity"], values.astype(float), strict=True))

@@ -20,17 +20,10 @@ from torch.nn import functional as F
 from assay.core.errors import AssayError, nearest
 from assay.core.progress import report
 from assay.measures.base import Measure, batch_size, require_batch_size
+from assay.measures.table import Predictor, chosen, require_sample, row
 from assay.stats.bootstrap import bootstrap_interval
 from assay.stimuli.labelled import Labelled
-from assay.subject.classifier import (
-    Array,
-    batches,
-    chosen,
-    class_scores,
-    require_classes,
-    require_sample,
-    row,
-)
+from assay.subject.classifier import Array, batches, class_scores, require_classes
 from assay.subject.subject import Subject
 
 PENALTIES = {
@@ -146,6 +139,8 @@ class AugmentationRobustness(Measure):
 
     name: ClassVar[str] = "augmentation"
     value: ClassVar[str] = "value"
+    quantity: ClassVar[str] = "mean drop"
+    higher_is: ClassVar[str] = "less robust to augmentation"
 
     def __post_init__(self) -> None:
         require_batch_size(self.batch_size)
@@ -188,10 +183,10 @@ class AugmentationRobustness(Measure):
             report(f"{subject.name}: augmented", done, len(data))
         return pd.DataFrame(self._rows(np.concatenate(found)))
 
-    def predictors(self, table: pd.DataFrame) -> dict[str, float]:
+    def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
         """The whole penalty and the mean drop, and the drop of each augmentation; ``augmentation`` before the names."""
         found = chosen(table, ["penalty", "mean drop", *(f"{name} drop" for name in self.augmentations)])
-        return {f"augmentation {name}": value for name, value in found.items()}
+        return {Predictor(f"augmentation {name}"): value for name, value in found.items()}
 
     def _rows(self, found: Array) -> Iterator[dict[str, Any]]:
         right, after, costs = found[:, :1], found[:, 1::2], found[:, 2::2]

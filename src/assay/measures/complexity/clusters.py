@@ -17,10 +17,11 @@ from torch.nn import functional as F
 
 from assay.core.errors import AssayError
 from assay.measures.base import Measure, batch_size, require_batch_size
+from assay.measures.table import NAN, Predictor, row
 from assay.stats.bootstrap import bootstrap_interval
 from assay.stimuli.labelled import Labelled
 from assay.subject.anatomy import layer_module, weighted_layers
-from assay.subject.classifier import NAN, Array, row, tensor
+from assay.subject.classifier import Array, tensor
 from assay.subject.dry_run import OUTPUT
 from assay.subject.subject import Subject
 
@@ -106,6 +107,8 @@ class ClusterSeparation(Measure):
 
     name: ClassVar[str] = "clusters"
     value: ClassVar[str] = "value"
+    quantity: ClassVar[str] = "davies-bouldin index"
+    higher_is: ClassVar[str] = "less separated classes"
 
     def __post_init__(self) -> None:
         require_batch_size(self.batch_size)
@@ -143,9 +146,9 @@ class ClusterSeparation(Measure):
         low, high = bootstrap_interval(np.array(found), np.mean, self.bootstrap, self.seed)
         return pd.DataFrame([row(QUANTITY, value, len(found), layer=layer, low=low, high=high, status=status)])
 
-    def predictors(self, table: pd.DataFrame) -> dict[str, float]:
+    def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
         """The index."""
-        return {QUANTITY: float(table["value"].item())}
+        return {Predictor(QUANTITY): float(table["value"].item())}
 
     def _chosen(self, subject: Subject) -> str:
         if self.layer is None:

@@ -20,18 +20,10 @@ from torch import Tensor
 from assay.core.errors import AssayError
 from assay.core.progress import report
 from assay.measures.base import Measure, batch_size, require_batch_size
+from assay.measures.table import NAN, Predictor, chosen, require_sample, row
 from assay.stats.bootstrap import bootstrap_interval
 from assay.stimuli.labelled import Labelled
-from assay.subject.classifier import (
-    NAN,
-    Array,
-    batches,
-    chosen,
-    require_classes,
-    require_sample,
-    row,
-    tensor,
-)
+from assay.subject.classifier import Array, batches, require_classes, tensor
 from assay.subject.dry_run import OUTPUT
 from assay.subject.gradients import INPUT, differentiate
 from assay.subject.layers import Layers
@@ -149,6 +141,8 @@ class Margins(Measure):
 
     name: ClassVar[str] = "margins"
     value: ClassVar[str] = "value"
+    quantity: ClassVar[str] = "mean margin"
+    higher_is: ClassVar[str] = "farther from changing its mind"
 
     def __post_init__(self) -> None:
         require_batch_size(self.batch_size)
@@ -182,11 +176,13 @@ class Margins(Measure):
             rows += self._layer_rows(layer, np.concatenate(distances[layer])[margins > 0], spreads[layer])
         return pd.DataFrame(rows)
 
-    def predictors(self, table: pd.DataFrame) -> dict[str, float]:
+    def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
         """The quantities of the output, and the normalised margins named with their layer."""
         inside = table[table["quantity"].str.startswith("normalised")]
         names = inside["quantity"] + " at " + inside["layer"]
-        return chosen(table, table["quantity"]) | dict(zip(names, inside["value"].astype(float), strict=True))
+        return chosen(table, table["quantity"]) | dict(
+            zip(map(Predictor, names), inside["value"].astype(float), strict=True)
+        )
 
     def _chosen(self, subject: Subject) -> list[str]:
         names = [] if self.layers is None else subject.choose(self.layers)

@@ -19,7 +19,8 @@ from assay.core.errors import AssayError
 from assay.measures.base import Measure
 from assay.measures.complexity.affine import Affine, affine_layers
 from assay.measures.complexity.path_norm import AffineLayer
-from assay.subject.classifier import NAN, Array, chosen, row, tensor
+from assay.measures.table import NAN, Predictor, chosen, row
+from assay.subject.classifier import Array, tensor
 from assay.subject.subject import Subject
 
 Convolution = Literal["reshaped", "circular"]
@@ -171,6 +172,8 @@ class Norms(Measure):
 
     name: ClassVar[str] = "norms"
     value: ClassVar[str] = "value"
+    quantity: ClassVar[str] = "log path norm"
+    higher_is: ClassVar[str] = "larger weights"
 
     def __post_init__(self) -> None:
         if self.convolution not in ("reshaped", "circular"):
@@ -184,7 +187,7 @@ class Norms(Measure):
         """All norms."""
         return pd.DataFrame(self._rows(self._layers(subject)))
 
-    def predictors(self, table: pd.DataFrame) -> dict[str, float]:
+    def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
         """Every quantity of the whole network."""
         return chosen(table, table["quantity"])
 

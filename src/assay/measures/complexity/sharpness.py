@@ -20,9 +20,10 @@ from assay.core.errors import AssayError, nearest
 from assay.core.progress import report
 from assay.measures.base import Measure, batch_size, require_batch_size
 from assay.measures.complexity.moved_weights import MovedNetwork
+from assay.measures.table import NAN, Predictor, chosen, require_sample, row
 from assay.stats.bootstrap import crossed_picks, percentile_interval
 from assay.stimuli.labelled import Labelled
-from assay.subject.classifier import NAN, Array, chosen, require_classes, require_sample, row
+from assay.subject.classifier import Array, require_classes
 from assay.subject.subject import Subject
 
 Kind = Literal["sigma", "sigma magnitude", "alpha", "alpha magnitude"]
@@ -128,6 +129,8 @@ class Sharpness(Measure):
 
     name: ClassVar[str] = "sharpness"
     value: ClassVar[str] = "value"
+    quantity: ClassVar[str] = "log inverse squared sigma"
+    higher_is: ClassVar[str] = "sharper"
 
     def __post_init__(self) -> None:
         require_batch_size(self.batch_size)
@@ -152,7 +155,7 @@ class Sharpness(Measure):
             moved = MovedNetwork(subject, data, batch_size(subject, self.batch_size))
             return pd.DataFrame([row for kind in self.kinds for row in self._rows(moved, kind)])
 
-    def predictors(self, table: pd.DataFrame) -> dict[str, float]:
+    def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
         """The logarithms of the inverse squares."""
         return chosen(table, (f"log inverse squared {kind}" for kind in self.kinds))
 

@@ -27,6 +27,7 @@ from assay.measures.invariance.firing import (
 )
 from assay.measures.invariance.passes import Passes
 from assay.measures.invariance.unit_responses import Near, UnitResponses, Units
+from assay.measures.table import Predictor
 from assay.stats.bootstrap import crossed_picks, percentile_interval
 from assay.stimuli.invariance_test import InvarianceTest
 from assay.stimuli.pictures import strip
@@ -80,6 +81,7 @@ class Invariance(Measure):
 
     name: ClassVar[str] = "invariance"
     value: ClassVar[str] = "score"
+    higher_is: ClassVar[str] = "more invariant"
 
     def __post_init__(self) -> None:
         if self.signs not in SIGNS:
@@ -117,13 +119,15 @@ class Invariance(Measure):
                 frames.append(pd.DataFrame(labels | {"unit": np.arange(len(scores))}).join(scores))
         return pd.concat(frames, ignore_index=True)
 
-    def predictors(self, table: pd.DataFrame) -> dict[str, float]:
+    def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
         """For every transformation the score of the last layer and the mean over layers."""
         found = {}
         for name, rows in table.groupby("transformation", sort=False):
             scores = rows.sort_values("order")["score"].dropna()
-            found[f"{name} invariance of the last layer"] = float(scores.iloc[-1]) if len(scores) else float("nan")
-            found[f"{name} invariance, mean of layers"] = float(scores.mean())
+            found[Predictor(f"{name} invariance of the last layer")] = (
+                float(scores.iloc[-1]) if len(scores) else float("nan")
+            )
+            found[Predictor(f"{name} invariance, mean of layers")] = float(scores.mean())
         return found
 
     # -- showing --------------------------------------------------------------------------------------

@@ -16,11 +16,12 @@ from assay.core.errors import AssayError
 from assay.measures.base import Measure, batch_size, require_batch_size
 from assay.measures.perturbation.curves import Curve, show_perturbed
 from assay.measures.perturbation.scores import fold_curve, gi_score, pal_score
+from assay.measures.table import Predictor, require_sample
 from assay.stats.bootstrap import counts, percentile_interval
 from assay.stimuli.labelled import Labelled
 from assay.stimuli.perturbations import Perturbation, perturbation
 from assay.subject.anatomy import nonlinearity_after, weighted_layers
-from assay.subject.classifier import require_classes, require_sample
+from assay.subject.classifier import require_classes
 from assay.subject.subject import Subject
 
 Array = np.ndarray[Any, Any]
@@ -84,6 +85,8 @@ class PerturbationResponse(Measure):
 
     name: ClassVar[str] = "perturbation"
     value: ClassVar[str] = "value"
+    quantity: ClassVar[str] = "gi"
+    higher_is: ClassVar[str] = "less robust to the perturbation"
 
     def __post_init__(self) -> None:
         require_batch_size(self.batch_size)
@@ -148,11 +151,11 @@ class PerturbationResponse(Measure):
             rows += [{"perturbation": some.name} | where | row for row in self._rows(some, curve)]
         return pd.DataFrame(rows)
 
-    def predictors(self, table: pd.DataFrame) -> dict[str, float]:
+    def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
         """The scores of every curve, named such as ``gi intra ℓ=0``."""
         scores = table[table["quantity"].isin(SCORES)]
-        names = scores["quantity"] + " " + scores["perturbation"] + " ℓ=" + scores["layer"]
-        return dict(zip(names, scores["value"], strict=True))
+        keys = map(Predictor, scores["quantity"], scores["perturbation"], scores["layer"])
+        return dict(zip(keys, scores["value"], strict=True))
 
     # -- rows -----------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from torch import Tensor
 from assay.core.errors import AssayError
 from assay.measures.base import Measure, batch_size, require_batch_size
 from assay.measures.straightness.streaming import PIXELS, follow
+from assay.measures.table import Predictor
 from assay.stimuli.sequences import Sequences
 from assay.subject.layers import ALL, Layers
 from assay.subject.subject import Subject
@@ -107,6 +108,7 @@ class Straightness(Measure):
 
     name: ClassVar[str] = "straightness"
     value: ClassVar[str] = "curvature_deg"
+    higher_is: ClassVar[str] = "more curved"
 
     def __post_init__(self) -> None:
         require_batch_size(self.batch_size)
@@ -188,12 +190,15 @@ class Straightness(Measure):
             )
         return pd.DataFrame(rows)
 
-    def predictors(self, table: pd.DataFrame) -> dict[str, float]:
+    def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
         """Change of curvature from the pixels, over sequences: at the last layer, and where it is lowest."""
         inside = table[(table["layer"] != PIXELS) & (table["status"] == "ok")]
         change = inside.groupby("order")["change_deg"].mean()
         last, lowest = (change.iloc[-1], change.min()) if len(change) else (float("nan"),) * 2
-        return {"curvature change of the last layer": float(last), "lowest curvature change": float(lowest)}
+        return {
+            Predictor("curvature change of the last layer"): float(last),
+            Predictor("lowest curvature change"): float(lowest),
+        }
 
 
 def _require_three(name: str, frames: int) -> None:

@@ -1,4 +1,4 @@
-"""A system under test: its stages on a few instances, each made once, and what its code did on the side meanwhile."""
+"""A system under test: its stages on a few instances, each made once, and the side effects of its code."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Status = Literal["pass", "fail", "non-conforming", "not checked"]
 
 @dataclass(frozen=True)
 class Check:
-    """What came of one requirement.
+    """The result of checking one requirement.
 
     Args:
-        requirement: Its name, such as ``J1``.
+        requirement: Name of the requirement, such as ``J1``.
         status: ``"fail"`` where the protocol is broken; ``"non-conforming"`` where the system is not what the plan asks
             for, but can be evaluated.
-        sentence: What was found.
+        sentence: What the check showed.
     """
 
     requirement: str
@@ -37,11 +37,11 @@ class Check:
 
 
 class Stopped(Exception):
-    """What a check needs is not there, for a reason another check has given."""
+    """Raised where a check needs a stage that failed; another check gives the reason."""
 
 
 class Found(Exception):
-    """A check did not pass."""
+    """Raised where a requirement is not met; the message says in what way."""
 
     def __init__(self, sentence: str, status: Status = "fail") -> None:
         super().__init__(sentence)
@@ -50,15 +50,15 @@ class Found(Exception):
 
 @dataclass
 class Bench:
-    """Stages of a system, each made when it is first needed; one that failed stops all checks that need it.
+    """The stages of a system, each made when it is first needed; one that fails stops all checks that need it.
 
     Args:
-        parts: What the team brings.
-        inputs: Instances; the first two thirds are learned from.
-        documents: Where the team's artifacts are.
+        parts: The team's preprocessor, learner and classifier.
+        inputs: Instances to try the system on; it learns from the first two thirds.
+        documents: Places of the team's artifacts.
         modality: ``"video"`` or ``"text"``.
-        made: Stages, by name.
-        seen: What was done on the side while they were made.
+        made: Stages that were made, by name.
+        seen: Side effects of the code while each stage was made, by name.
     """
 
     parts: Parts
@@ -69,20 +69,20 @@ class Bench:
     seen: dict[str, Seen] = field(default_factory=dict)
 
     def check(self, requirement: str, test: Callable[[Bench], str]) -> Check:
-        """What came of one requirement; an exception is a sentence too."""
+        """Check one requirement; an exception becomes a sentence too."""
         try:
             return Check(requirement, "pass", test(self))
-        except Found as found:
-            return Check(requirement, found.status, str(found))
-        except (Stopped, NotApplicable) as why:
-            return Check(requirement, "not checked", str(why))
+        except Found as failure:
+            return Check(requirement, failure.status, str(failure))
+        except (Stopped, NotApplicable) as reason:
+            return Check(requirement, "not checked", str(reason))
         except AssayError as error:
             return Check(requirement, "fail", first_line(error))
         except (Exception, SystemExit) as error:
             return Check(requirement, "fail", f"{type(error).__name__}: {first_line(error)}")
 
     def stage(self, name: str, make: Callable[[], Any]) -> Any:
-        """What ``make()`` gives, the first time it is asked for."""
+        """Give the stage of a name, made by ``make()`` when it is first asked for."""
         if name not in self.made:
             self.made[name] = Stopped(f"the {name} failed")  # unless it comes to a good end
             with watching() as self.seen[name]:
@@ -93,29 +93,29 @@ class Bench:
 
     @property
     def training(self) -> Array:
-        """Instances to learn from."""
+        """Numbers of the instances to learn from."""
         return np.arange(len(self.inputs) * 2 // 3)
 
     @property
     def modules(self) -> dict[str, Module]:
-        """All parts, by name."""
+        """The modules of the system, by name."""
         return {n: getattr(self.parts, n) for n in ("preprocessor", "learner", "classifier")}
 
     @property
     def preprocessor(self) -> Any:
-        """Fitted."""
+        """The preprocessor, fitted on the training instances."""
         return self.stage("preprocessor", lambda: self.parts.preprocessor.build().fit(self.inputs.take(self.training)))
 
     @property
     def features(self) -> Features:
-        """Of all instances."""
+        """The features of all instances."""
         preprocessor = self.preprocessor
         features: Features = self.stage("preprocessing", lambda: preprocessor.transform(self.inputs))
         return features
 
     @property
     def learner(self) -> Any:
-        """Fitted here, or elsewhere where it comes pre-trained."""
+        """The learner, fitted here, or loaded if it was trained elsewhere."""
 
         def learn() -> Any:
             fresh = self.parts.learner.build()
@@ -128,14 +128,14 @@ class Bench:
 
     @property
     def represented(self) -> Features:
-        """All instances, by the last layer."""
+        """The representation of all instances by the last layer."""
         learner, features = self.learner, self.features
-        found: Features = self.stage("representation", lambda: learner.transform(features))
-        return found
+        representation: Features = self.stage("representation", lambda: learner.transform(features))
+        return representation
 
     @property
     def classifier(self) -> Any:
-        """Fitted on made-up labels."""
+        """The classifier, fitted on made-up labels."""
 
         def learn() -> Any:
             fresh = self.parts.classifier.build()
@@ -149,7 +149,7 @@ class Bench:
 
 
 def same(a: Features, b: Features) -> bool:
-    """Equal but for float32 sums in another order, which are off by 1e-7 of the largest value times √terms."""
+    """Whether features are equal up to the rounding of float32 sums: 1e-7 of the largest value times √terms."""
     if count(a) != count(b):
         return False
     pairs = zip(dense(a), dense(b), strict=True)

@@ -1,6 +1,6 @@
-"""Whether a system keeps to the rules: tried on a few instances, one sentence for each requirement.
+"""Check on a few instances whether a system keeps to the rules, with one sentence for each requirement.
 
-The plan, §3.2 (validation); as scikit-learn checks its estimators.
+The plan, §3.2 (validation); done as scikit-learn checks its estimators.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from assay.broad.systems.team import Parts
 from assay.core.errors import AssayError
 from assay.stimuli.clips import Clip
 
-LEAST = 24  # instances
+LEAST = 24  # the smallest number of instances a system can be checked with
 
 
 def check_system(
     parts: Parts, inputs: Inputs, documents: Mapping[str, str] | None = None, modality: Modality | None = None
 ) -> list[Check]:
-    """Try a team's preprocessor, learner and classifier on a few instances.
+    """Check a team's preprocessor, learner and classifier on a few instances.
 
     The parts learn from two thirds of the instances; the rest stand for test instances. No label is needed: the
-    classifier learns made-up ones. Whatever a part does wrong, an exception too, becomes a sentence.
+    classifier learns made-up ones. Whatever a part does wrong becomes a sentence, and so does an exception.
 
     Args:
-        parts: What the team brings.
-        inputs: At least 24 instances; tens are enough.
-        documents: Where the team's artifacts are, by the names in `assay.broad.rules.rules.DOCUMENTS`.
-        modality: ``"video"`` or ``"text"``, if the instances do not tell.
+        parts: The team's preprocessor, learner and classifier.
+        inputs: At least 24 instances; a few tens are enough.
+        documents: Places of the team's artifacts, by the names in `assay.broad.rules.rules.DOCUMENTS`.
+        modality: ``"video"`` or ``"text"``; by default, what the instances are.
     """
     if len(inputs) < LEAST:
         raise AssayError(f"inputs: {len(inputs)} instances are too few to check a system with, give at least {LEAST}")
@@ -40,7 +40,7 @@ def check_system(
 
 
 def format_checks(checks: Sequence[Check]) -> str:
-    """A line for each check.
+    """Format checks as text, one line for each.
 
     >>> print(format_checks([Check("J1", "pass", "3 layers"), Check("J4", "non-conforming", "no example")]))
     J1  pass            3 layers

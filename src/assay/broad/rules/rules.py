@@ -1,4 +1,4 @@
-"""The plan's requirements of a system, each tried on a bench: a sentence where it is met, `Found` where it is not."""
+"""The plan's requirements of a system, each tried on a bench: a sentence if it is met, a raised `Found` if not."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from assay.core.errors import first_line
 from assay.core.fingerprint import state_fingerprint
 from assay.stimuli.clips import Clip
 
-ALONE = 4  # instances that are transformed by themselves
-HARMLESS = ("lscpu",)  # scikit-learn counts the cores
+ALONE = 4  # number of instances that are also transformed by themselves
+HARMLESS = ("lscpu",)  # scikit-learn starts it to count the cores
 DOCUMENTS = {
     "architecture": "a figure of the architecture, with prose",
     "pseudocode": "pseudocode, with prose",
@@ -63,55 +63,59 @@ def _require_rows(bench: Bench, features: Features, whose: str) -> None:
 
 def _layers(bench: Bench) -> str:
     learner = bench.learner
-    names, before = list(learner.layers), list(bench.parts.learner.build().layers)
+    names = list(learner.layers)
+    before = list(bench.parts.learner.build().layers)
     if names != before:
         raise Found(f"the layers are {before} before learning and {names} after it")
     if len(set(names)) != len(names):
         raise Found(f"two layers of {names} have one name")
     if len(names) < 3:
         raise Found(f"{len(names)} layer{'s' * (len(names) != 1)}, at least 3 are asked for", "non-conforming")
-    found = algorithms(learner)
-    if found is None:
+    algorithm_names = algorithms(learner)
+    if algorithm_names is None:
         raise Found(f"{len(names)} layers, but no attribute 'algorithm' says by what they learn", "not checked")
-    if len(found) != len(names) or len(set(found)) != 1:
-        raise Found(f"{len(names)} layers of more than one algorithm: {', '.join(found)}", "non-conforming")
-    return f"{len(names)} layers of one algorithm ({found[0]})"
+    if len(algorithm_names) != len(names) or len(set(algorithm_names)) != 1:
+        raise Found(f"{len(names)} layers of more than one algorithm: {', '.join(algorithm_names)}", "non-conforming")
+    return f"{len(names)} layers of one algorithm ({algorithm_names[0]})"
 
 
 def _representations(bench: Bench) -> str:
-    learner, features = bench.learner, bench.features
+    learner = bench.learner
+    features = bench.features
     names = list(learner.layers)
     for i, name in enumerate(names):
-        found = learner.transform(features, layer=i)
-        _require_rows(bench, found, f"layer {name}")
-    if not same(found, bench.represented):
+        represented = learner.transform(features, layer=i)
+        _require_rows(bench, represented, f"layer {name}")
+    if not same(represented, bench.represented):
         raise Found("transform without a layer does not give the last one")
     return f"each of {len(names)} layers can be output"
 
 
 def _learning_everywhere(bench: Bench) -> str:
-    learner, changes = bench.learner, weight_changes(bench)
+    learner = bench.learner
+    changes = weight_changes(bench)
     if changes is None:
         raise Found(
             "it shows no weights by layer: a stack, or fitted lists with an entry for each layer and untrained(X)",
             "not checked",
         )
-    asleep = [name for name, change in zip(learner.layers, changes, strict=True) if not change > 0]
-    if asleep:
-        raise Found(f"no weight changes while it learns in {', '.join(asleep)}", "non-conforming")
-    told = ", ".join(f"{c:.2g}" for c in changes)
-    return f"all layers learn: weights change by {told} of their size, from the first layer on"
+    unchanged = [name for name, change in zip(learner.layers, changes, strict=True) if not change > 0]
+    if unchanged:
+        raise Found(f"no weight changes while it learns in {', '.join(unchanged)}", "non-conforming")
+    shares = ", ".join(f"{c:.2g}" for c in changes)
+    return f"all layers learn: weights change by {shares} of their size, from the first layer on"
 
 
 def _shallow(bench: Bench) -> str:
-    alone, fresh = bench.learner.shallow(), bench.parts.learner.build().shallow()
-    names = list(alone.layers)
+    shallow = bench.learner.shallow()
+    fresh = bench.parts.learner.build().shallow()
+    names = list(shallow.layers)
     if len(names) != 1:
         raise Found(f"shallow() has {len(names)} layers, not exactly one")
-    if state_fingerprint(alone) != state_fingerprint(fresh):
+    if state_fingerprint(shallow) != state_fingerprint(fresh):
         raise Found("shallow() keeps what the deep learner has learned: it must not be fitted")
-    found = alone.fit(rows(bench.features, bench.training)).transform(bench.features)
-    _require_rows(bench, found, "the shallow learner")
+    represented = shallow.fit(rows(bench.features, bench.training)).transform(bench.features)
+    _require_rows(bench, represented, "the shallow learner")
     return f"shallow() has one layer ({names[0]}) and is not fitted"
 
 
@@ -153,9 +157,10 @@ def _artifacts(bench: Bench) -> str:
 
 
 def _row_independent(bench: Bench) -> str:
-    preprocessor, together = bench.preprocessor, bench.features
-    some = np.linspace(0, len(bench.inputs) - 1, ALONE).astype(np.int64)
-    for i in some:
+    preprocessor = bench.preprocessor
+    together = bench.features
+    chosen = np.linspace(0, len(bench.inputs) - 1, ALONE).astype(np.int64)
+    for i in chosen:
         if not same(rows(together, np.array([i])), preprocessor.transform(bench.inputs.take(np.array([i])))):
             raise Found(f"the preprocessor gives otherwise for {bench.inputs.ids[i]} alone than among the others")
     return "the preprocessor transforms each instance by itself"
@@ -192,8 +197,8 @@ def _require_alone(bench: Bench, stage: str, what: str) -> None:
         raise Found(f"{what} goes to the network ({seen.network[0]})")
     programs = [program for program in seen.programs if program not in HARMLESS]
     if programs:
-        unseen: Status = "not checked" if stage == "learner" else "fail"
-        raise Found(f"{what} runs {programs[0]}, and nobody sees what that does", unseen)
+        status: Status = "not checked" if stage == "learner" else "fail"
+        raise Found(f"{what} runs {programs[0]}, and nobody sees what that does", status)
     files = set(seen.outside) - set(seen.under([tempfile.gettempdir()]))
     if files:
         with watching() as reading:  # clips are files themselves
@@ -221,14 +226,18 @@ def _no_learning_when_predicting(bench: Bench) -> str:
 
 
 def _require_fixed(what: str, thing: Any, answer: Callable[[Features], Features], X: Features) -> None:
-    known, n = state_fingerprint(thing), count(X)
-    order, half = np.random.default_rng(0).permutation(n), np.arange(n // 2)
-    found, shuffled, fewer = answer(X), answer(rows(X, order)), answer(rows(X, half))
+    known = state_fingerprint(thing)
+    n = count(X)
+    order = np.random.default_rng(0).permutation(n)
+    half = np.arange(n // 2)
+    expected = answer(X)
+    shuffled = answer(rows(X, order))
+    fewer = answer(rows(X, half))
     if state_fingerprint(thing) != known:
         raise Found(f"the {what} changes when it is shown instances: it learns at test time")
-    if not same(rows(found, order), shuffled):
+    if not same(rows(expected, order), shuffled):
         raise Found(f"the {what} answers otherwise when instances come in another order")
-    if not same(rows(found, half), fewer):
+    if not same(rows(expected, half), fewer):
         raise Found(f"the {what} answers otherwise when instances come in another number")
 
 
@@ -246,11 +255,11 @@ def _no_labels(bench: Bench) -> str:
 
 def _confidences(bench: Bench) -> str:
     classifier = bench.classifier
-    found = np.asarray(classifier.predict(adapted(bench.represented, classifier)), dtype=np.float64)
+    predictions = np.asarray(classifier.predict(adapted(bench.represented, classifier)), dtype=np.float64)
     low, high = (0, 1) if bench.modality == "video" else (LOWEST, HIGHEST)
-    if found.shape != (len(bench.inputs),):
-        raise Found(f"the classifier gives predictions of shape {found.shape} for {len(bench.inputs)} instances")
-    if not ((found >= low) & (found <= high)).all():  # not NaN either
+    if predictions.shape != (len(bench.inputs),):
+        raise Found(f"the classifier gives predictions of shape {predictions.shape} for {len(bench.inputs)} instances")
+    if not ((predictions >= low) & (predictions <= high)).all():  # not NaN either
         raise Found(f"the classifier gives predictions outside of [{low}, {high}], or NaN")
     return f"predictions lie in [{low}, {high}]"
 

@@ -1,4 +1,4 @@
-"""By how much each layer of a learner changes while it learns (requirement J5 of the plan)."""
+"""How much each layer of a learner changes while it learns (requirement J5 of the plan)."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ from assay.broad.systems.adapter import stack_of
 
 
 def weight_changes(bench: Bench) -> list[float] | None:
-    """Of each layer, ‖w − w₀‖/‖w₀‖ of all its weights; None where the learner does not show them by layer."""
-    learner, layers = bench.learner, len(bench.learner.layers)
-    after, before = _weights(learner, layers), _weights_before(bench, learner, layers)
+    """The relative change ‖w − w₀‖/‖w₀‖ of each layer's weights; None if the learner does not show them by layer."""
+    learner = bench.learner
+    layers = len(bench.learner.layers)
+    after = _weights(learner, layers)
+    before = _weights_before(bench, learner, layers)
     if after is None or before is None:
         return None
     return [_change(a, b) for a, b in zip(before, after, strict=True)]
 
 
 def _weights(learner: Any, layers: int) -> list[list[Array]] | None:
-    """What each layer has learned."""
+    """The learned weights of each layer; None if the learner does not show them by layer."""
     stack = stack_of(learner)
     if stack is not None:
         return [[v.detach().cpu().double().numpy() for v in part.state_dict().values()] for part in stack.stack]
-    found = [
+    lists_by_layer = [
         value
         for name, value in sorted(getattr(learner, "__dict__", {}).items())
         if name.endswith("_") and isinstance(value, (list, tuple)) and len(value) == layers
     ]
-    return [[np.asarray(value[i]) for value in found] for i in range(layers)] if found else None
+    return [[np.asarray(value[i]) for value in lists_by_layer] for i in range(layers)] if lists_by_layer else None
 
 
 def _weights_before(bench: Bench, learner: Any, layers: int) -> list[list[Array]] | None:
@@ -47,9 +49,9 @@ def _weights_before(bench: Bench, learner: Any, layers: int) -> list[list[Array]
 
 
 def _change(before: list[Array], after: list[Array]) -> float:
-    """‖w − w₀‖/‖w₀‖ of all weights of a layer; 1 where their number has changed."""
+    """The relative change ‖w − w₀‖/‖w₀‖ of a layer's weights; 1 where their shapes have changed."""
     if [a.shape for a in before] != [a.shape for a in after]:
         return 1.0
-    moved = np.sqrt(sum(float(((a - b) ** 2).sum()) for a, b in zip(after, before, strict=True)))
+    distance = np.sqrt(sum(float(((a - b) ** 2).sum()) for a, b in zip(after, before, strict=True)))
     size = np.sqrt(sum(float((b**2).sum()) for b in before))
-    return float(moved / size) if size > 0 else float(moved)
+    return float(distance / size) if size > 0 else float(distance)

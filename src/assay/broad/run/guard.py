@@ -1,4 +1,4 @@
-"""What a system may not do while a run calls it: look where labels are, learn from test instances, give no answer."""
+"""Checks of what a system may not do during a run: read labels, learn from test instances, give invalid answers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,15 @@ from assay.core.fingerprint import state_fingerprint
 
 
 class Guard:
-    """Runs a system's code, and sees whether it looks where labels are."""
+    """A block in which a system's code runs; it ends in a violation if the code opened a file that holds labels.
+
+    Args:
+        forbidden: Files and folders that hold labels.
+    """
 
     def __init__(self, forbidden: tuple[str, ...]) -> None:
-        self.forbidden, self.context = forbidden, watching()
+        self.forbidden = forbidden
+        self.context = watching()
 
     def __enter__(self) -> None:
         self.seen = self.context.__enter__()
@@ -32,18 +37,23 @@ class Guard:
 
 
 def require_unchanged(thing: Any, known: str, what: str) -> None:
-    """A violation where the state of a module is no longer the one whose hash is known."""
+    """Raise a violation if the state of a module no longer has the hash that is known of it."""
     if state_fingerprint(thing) != known:
         raise Violation("learned at test time", f"the {what} changed while it was shown test instances")
 
 
-def require_same(found: Features, again: Features, what: str) -> None:
-    """A violation where a few instances, alone and in reverse order, come out otherwise than among the others.
+def require_same(together: Features, again: Features, what: str) -> None:
+    """Raise a violation if a few instances, alone and in reverse order, give other results than among all others.
 
     The tolerances are those of float32 sums.
+
+    Args:
+        together: Results for the instances when they were among all others.
+        again: Results for the same instances, alone and in reverse order.
+        what: Name of the module, for the message.
     """
     in_order = rows(again, np.arange(count(again))[::-1])
-    for a, b in zip(dense(found), dense(in_order), strict=True):
+    for a, b in zip(dense(together), dense(in_order), strict=True):
         if a.shape != b.shape or not np.allclose(a, b, rtol=1e-3, atol=1e-4):
             raise Violation(
                 "learned at test time",
@@ -52,7 +62,7 @@ def require_same(found: Features, again: Features, what: str) -> None:
 
 
 def require_features(features: dict[str, Features], number: Mapping[str, Array], whose: str) -> None:
-    """A violation where the features of a part are not finite, or not one row for each of its instances."""
+    """Raise a violation if the features of a part are not finite, or are not one row for each of its instances."""
     for part in PARTS:
         if count(features[part]) != len(number[part]):
             raise Violation(
@@ -63,7 +73,7 @@ def require_features(features: dict[str, Features], number: Mapping[str, Array],
 
 
 def require_predictions(predicted: Array, number: int, metric: Metric, where: str) -> None:
-    """A violation where predictions are not one number for each test instance that the metric allows."""
+    """Raise a violation if predictions are not one number, within the metric's bounds, for each test instance."""
     if predicted.shape != (number,):
         raise Violation("invalid", f"{where}: predictions of shape {predicted.shape}")
     fault = metric.fault(predicted)

@@ -1,4 +1,4 @@
-"""One run of one task: its condition, and the modules it is made of."""
+"""Jobs: one run of one task each, with its condition and the modules it is made of."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from assay.core.fingerprint import file_fingerprint
 
 @dataclass(frozen=True)
 class Job:
-    """One run of one task, with what it is made of.
+    """One run of one task, with the modules it is made of.
 
     Args:
-        spec: Condition and team.
+        spec: Condition and team of the run.
         module: Feature extractor or preprocessor.
-        classifier: Of the evaluators or the team.
-        learner: The team's; None below condition 5.
-        trained_from: A learner trained elsewhere, with its declaration.
-        layer: Which layer represents; the last by default, another for the contribution of each layer.
+        classifier: Classifier of the evaluators or of the team.
+        learner: The team's unsupervised learner; None below condition 5.
+        trained_from: File of a learner that was trained elsewhere; None to train it here.
+        declaration: The team's declaration that such a learner was trained by the protocol.
+        layer: Number of the layer whose output represents the instances; the last by default, another for the
+            contribution of each layer.
         share: Share of the unlabelled data to learn from, for learning curves; 0 is random weights (what a system needs
             besides them, such as scales and vocabularies, it learns from all data).
     """
@@ -39,34 +41,41 @@ class Job:
 
     @property
     def key(self) -> str:
-        """As ``6s``; ``6s.layer1`` and ``6s.share0.25`` for what goes beyond the plan's eleven."""
+        """Key of the run, such as ``6s``; ``6s.layer1`` and ``6s.share0.25`` for runs beyond the plan's eleven."""
         layer = "" if self.layer == -1 else f".layer{self.layer + 1}"
         share = "" if self.share == 1 else f".share{self.share:g}"
         return f"{self.spec.key}{layer}{share}"
 
     @property
     def on_gpu(self) -> bool:
-        """Whether a module of it asks for one, by ``device``."""
+        """Whether one of the modules asks for a GPU, by its parameter ``device``."""
         modules = (self.module, self.classifier, self.learner)
         return any(str(m.parameters.get("device")).startswith("cuda") for m in modules if m is not None)
 
     @property
     def modules(self) -> dict[str, Any]:
-        """For manifests."""
-        found = {"module": self.module.described, "classifier": self.classifier.described}
+        """Description of the modules, for manifests."""
+        described = {"module": self.module.described, "classifier": self.classifier.described}
         if self.learner is not None:
-            found["learner"] = self.learner.described
+            described["learner"] = self.learner.described
         if self.trained_from is not None:
-            found["trained_from"] = {
+            described["trained_from"] = {
                 "file": Path(self.trained_from).name,
                 "content": file_fingerprint(Path(self.trained_from)),
                 "declaration": self.declaration,
             }
-        return found
+        return described
 
 
 def make_job(spec: RunSpec, view_modality: Any, teams: Mapping[str, Team], evaluators: Evaluators) -> Job:
-    """What a run is made of, by its condition."""
+    """Choose the modules of a run by its condition.
+
+    Args:
+        spec: Condition and team of the run.
+        view_modality: ``"video"`` or ``"text"``.
+        teams: Teams by letter.
+        evaluators: The evaluators' own modules for this modality.
+    """
     condition = spec.condition
     parts = teams[spec.team].parts.get(view_modality) if spec.team is not None else None
     if spec.team is not None and parts is None:

@@ -1,4 +1,4 @@
-"""What an evaluation leaves behind: one file for each fold of each run, never written twice for nothing."""
+"""Results of an evaluation on disk: one file for each fold of each run, not written again without need."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ CHECKS = ("team", "task", "requirement", "status", "what", "system")  # columns 
 
 @dataclass(frozen=True)
 class FoldInfo:
-    """How one fold went.
+    """A record of how one fold went.
 
     Args:
-        hash: Content of everything its predictions depend on.
-        chosen: Settings tuned for each label.
+        hash: Hash of everything that the predictions depend on.
+        chosen: Settings that tuning chose for each label.
         validation: The metric on the validation instances for each label.
         warnings: What a reader should know (constant classes, clipped predictions, …).
-        seconds: Recorded, not ranked.
+        seconds: Time that the fold took; recorded, not ranked.
     """
 
     hash: str
@@ -52,21 +52,21 @@ class FoldInfo:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """How one run went.
+    """A record of how one run went.
 
     Args:
-        task: Which task.
-        run: Which run, as ``6s``.
+        task: Name of the task.
+        run: Key of the run, such as ``6s``.
         status: One of `STATUSES`.
-        reason: Why it is not simply done.
+        reason: Why the status is not simply "done".
         partition: Hash of the partition.
-        stages: Hashes of what each stage gave (features, representation), to find where two sites part.
-        modules: What it was made of, with source hashes.
-        seconds: By stage.
-        layers: Of the learner.
+        stages: Hashes of the output of each stage (features, representation), to find where two sites begin to differ.
+        modules: The modules that the run was made of, with source hashes.
+        seconds: Time that each stage took.
+        layers: Names of the learner's layers.
         learner: File of the learner as it was after learning.
-        traceback: Of what it ended in, if that was no sentence.
-        peak_bytes: Memory its process took at most; recorded, not ranked.
+        traceback: Traceback of the exception that ended the run, unless its message says enough.
+        peak_bytes: The most memory that the run's process took; recorded, not ranked.
     """
 
     task: str
@@ -84,96 +84,99 @@ class RunRecord:
 
 
 class Results:
-    """The folder of an evaluation."""
+    """The folder of an evaluation: writes and reads what is kept there."""
 
     def __init__(self, url: str) -> None:
         self.folder = Folder(url)
 
     def write_fold(self, task: str, run: str, fold: int, arrays: dict[str, Array], info: FoldInfo) -> None:
-        """Predictions (instances × labels) and raw margins of one fold."""
-        held = io.BytesIO()
+        """Write the predictions (instances × labels) and raw margins of one fold."""
+        buffer = io.BytesIO()
         meta = np.frombuffer(json.dumps(asdict(info)).encode(), dtype=np.uint8)
-        kept: dict[str, Any] = {"info": meta, **arrays}
-        np.savez_compressed(held, **kept)
-        self.folder.write(_fold_name(task, run, fold), held.getvalue())
+        content: dict[str, Any] = {"info": meta, **arrays}
+        np.savez_compressed(buffer, **content)
+        self.folder.write(_fold_name(task, run, fold), buffer.getvalue())
 
     def read_fold(self, task: str, run: str, fold: int) -> tuple[dict[str, Array], FoldInfo] | None:
-        """What was written; None if nothing was, or if it is damaged: a warning says so, and it is done anew."""
+        """Read a fold; None if there is none, or if it is damaged (a warning says so, and the fold is done anew)."""
         name = _fold_name(task, run, fold)
         if not self.folder.exists(name):
             return None
         data = self.folder.read(name)
         try:
-            with np.lib.npyio.NpzFile(io.BytesIO(data)) as kept:  # np.load would take what is no archive for a pickle
-                info = FoldInfo(**json.loads(kept["info"].tobytes()))
-                return {k: kept[k] for k in kept.files if k != "info"}, info
+            with np.lib.npyio.NpzFile(
+                io.BytesIO(data)
+            ) as archive:  # np.load would take what is no archive for a pickle
+                info = FoldInfo(**json.loads(archive["info"].tobytes()))
+                return {k: archive[k] for k in archive.files if k != "info"}, info
         except _DAMAGE as error:
             log.warning("%s is damaged (%s): the fold is done anew", self.folder.path(name), first_line(error))
             return None
 
     def write_run(self, record: RunRecord) -> None:
-        """How a run went."""
+        """Write the record of a run."""
         self.folder.write(f"{_run_folder(record.task, record.run)}/run.json", as_json(asdict(record)))
 
     def read_run(self, task: str, run: str) -> RunRecord:
-        """How a run went; ``missing`` if nothing is known of it."""
+        """Read the record of a run; its status is ``missing`` if there is no record."""
         name = f"{_run_folder(task, run)}/run.json"
         if not self.folder.exists(name):
             return RunRecord(task, run, "missing", "not run yet")
         return RunRecord(**json.loads(self.folder.read(name)))
 
     def write_truth(self, task: str, targets: Array, groups: Array | None, ids: tuple[str, ...]) -> None:
-        """What the test instances really are: for the analysis, never for a system."""
-        held = io.BytesIO()
-        kept: dict[str, Any] = {"targets": targets, "ids": np.array(ids)}
-        np.savez_compressed(held, **kept | ({} if groups is None else {"groups": groups}))
+        """Write the truth about the test instances: for the analysis, never for a system."""
+        buffer = io.BytesIO()
+        content: dict[str, Any] = {"targets": targets, "ids": np.array(ids)}
+        np.savez_compressed(buffer, **content | ({} if groups is None else {"groups": groups}))
         name = f"truth/{safe(task)}.npz"
-        if not self.folder.exists(name) or self.folder.read(name) != held.getvalue():
-            self.folder.write(name, held.getvalue())
+        if not self.folder.exists(name) or self.folder.read(name) != buffer.getvalue():
+            self.folder.write(name, buffer.getvalue())
 
     def read_truth(self, task: str) -> tuple[Array, Array | None, tuple[str, ...]]:
-        """Targets, groups and ids of the test instances."""
+        """Read targets, groups and ids of the test instances."""
         name = f"truth/{safe(task)}.npz"
         if not self.folder.exists(name):
             raise AssayError(f"{self.folder.url} has no truth of task {task!r}: run the evaluation first")
-        with np.load(io.BytesIO(self.folder.read(name)), allow_pickle=False) as kept:
-            groups = kept["groups"] if "groups" in kept.files else None
-            return kept["targets"], groups, tuple(kept["ids"].tolist())
+        with np.load(io.BytesIO(self.folder.read(name)), allow_pickle=False) as archive:
+            groups = archive["groups"] if "groups" in archive.files else None
+            return archive["targets"], groups, tuple(archive["ids"].tolist())
 
     def predictions(self, task: str, run: str, folds: int) -> Array | None:
-        """Folds × instances × labels, if all folds are there."""
-        found = [self.read_fold(task, run, i) for i in range(1, folds + 1)]
-        if any(f is None for f in found):
+        """The predictions of a run, folds × instances × labels; None unless all folds are there and of one plan."""
+        read = [self.read_fold(task, run, i) for i in range(1, folds + 1)]
+        complete = [fold for fold in read if fold is not None]
+        if len(complete) < len(read):
             return None
-        if len({f[1].hash for f in found if f is not None}) > 1:  # some are of an earlier plan
+        if len({info.hash for _, info in complete}) > 1:  # some are of an earlier plan
             return None
-        return np.stack([f[0]["predictions"] for f in found if f is not None])
+        return np.stack([arrays["predictions"] for arrays, _ in complete])
 
     def write_checks(self, checks: list[dict[str, str]]) -> None:
-        """What came of checking the systems' conformance, one check a row, for the report."""
+        """Write the results of checking the systems' conformance, one check a row, for the report."""
         table = pd.DataFrame(checks, columns=list(CHECKS))
         self.folder.write("conformance.csv", table.to_csv(index=False, lineterminator="\n").encode())
 
     def read_checks(self) -> pd.DataFrame | None:
-        """What `write_checks` wrote; None if the systems were not checked."""
+        """Read the table that `write_checks` wrote; None if the systems were not checked."""
         if not self.folder.exists("conformance.csv"):
             return None
         return pd.read_csv(io.BytesIO(self.folder.read("conformance.csv")), dtype=str, keep_default_na=False)
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
-        """What was evaluated, where and when."""
+        """Write the manifest: what was evaluated, where and when."""
         self.folder.write("manifest.json", as_json(manifest))
 
     def read_manifest(self) -> dict[str, Any]:
-        """The manifest."""
+        """Read the manifest."""
         if not self.folder.exists("manifest.json"):
             raise AssayError(f"{self.folder.url} is not the folder of a broad evaluation: it has no manifest.json")
-        found: dict[str, Any] = json.loads(self.folder.read("manifest.json"))
-        return found
+        manifest: dict[str, Any] = json.loads(self.folder.read("manifest.json"))
+        return manifest
 
 
 def safe(task: str) -> str:
-    """A task's name as a file name."""
+    """Turn the name of a task into a file name."""
     return "".join(c if c.isalnum() or c in "-_." else "-" for c in task)
 
 
@@ -186,5 +189,5 @@ def _fold_name(task: str, run: str, fold: int) -> str:
 
 
 def as_json(value: Any) -> bytes:
-    """Readable JSON."""
+    """Format a value as indented JSON with sorted keys."""
     return (json.dumps(value, indent=1, sort_keys=True, default=str) + "\n").encode()

@@ -19,7 +19,14 @@ from assay.broad.systems.features.clips import as_vectors
 
 @dataclass(frozen=True)
 class Tuned:
-    """A classifier with the settings that did best on the validation instances."""
+    """A classifier with the settings that did best on the validation instances.
+
+    Args:
+        classifier: The classifier, fitted on one fold.
+        chosen: The settings that were chosen.
+        score: The metric on the validation instances; None where nothing was tuned.
+        warnings: What a reader should know.
+    """
 
     classifier: Classifier
     chosen: dict[str, Any]
@@ -30,11 +37,11 @@ class Tuned:
 def train_and_optimize_classifier(
     classifier: Classifier, X: Features, y: Array, validation: Features, y_validation: Array, metric: Metric
 ) -> Tuned:
-    """Train on one fold with every setting of the grid, keep the best by the metric on the validation instances.
+    """Train a classifier on one fold with every setting of its grid, and keep the best on the validation instances.
 
     There is no training on fold and validation together afterwards: the classifier stays one of a single fold. Among
     equals the first setting is kept; a single setting needs no validation. Where the metric is undefined (no validation
-    instance of the class) it is the first setting, with a warning.
+    instance of the class), the first setting is kept, with a warning.
     """
     names = list(classifier.grid)
     settings = [dict(zip(names, values, strict=True)) for values in itertools.product(*classifier.grid.values())]
@@ -62,12 +69,12 @@ def train_and_optimize_classifier(
 
 
 def video_without_positives(y: Array) -> bool:
-    """Whether average precision is undefined."""
+    """Whether average precision is undefined, because no instance is of the class."""
     return y.dtype == bool and not y.any()
 
 
 def adapted(X: Features, classifier: Any) -> Features:
-    """Features as a classifier takes them: vectors, or bags of vectors where it pools over windows.
+    """Bring features into the form a classifier takes: vectors, or bags of vectors where it pools over windows.
 
     Preprocessed clips are averaged on a fixed grid, the whole clip or every window of it.
     """
@@ -81,7 +88,7 @@ def adapted(X: Features, classifier: Any) -> Features:
 
 
 def _warnings(model: Any) -> list[str]:
-    found = []
+    warnings = []
     if getattr(model, "constant_", False):
-        found.append("one class only in the fold: constant scores")
-    return found
+        warnings.append("one class only in the fold: constant scores")
+    return warnings

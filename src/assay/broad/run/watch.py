@@ -1,6 +1,6 @@
-"""What code does on the side: which files it opens, whether it goes to the network or starts a program.
+"""Side effects of code: which files it opens, whether it goes to the network or starts a program.
 
-Python's audit events tell; what a library in C opens by itself is not seen.
+They are seen through Python's audit events; what a library in C opens by itself is not seen.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PROGRAMS = ("subprocess.Popen", "os.system", "os.posix_spawn", "os.spawn", "os.
 
 @dataclass(eq=False)
 class Seen:
-    """What was done inside a `watching` block."""
+    """The files opened, network addresses used and programs started inside a `watching` block."""
 
     files: list[str] = field(default_factory=list)
     network: list[str] = field(default_factory=list)

@@ -17,7 +17,7 @@ from assay.stimuli.pictures import Array, Color, photographs
 from assay.stimuli.sequences import Sequences
 
 MOTIONS = ("translation", "rotation", "zoom")
-_TOGETHER = 32  # frames rendered at a time
+_FRAMES_AT_ONCE = 32  # rendered together
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,28 +39,28 @@ class CameraClip(Clip):
     centre: tuple[float, float] = (0.0, 0.0)
 
     def frames(self) -> Iterator[Array]:
-        """Render some frames at a time."""
+        """Render the frames in order, a few at a time."""
         picture = torch.from_numpy(np.ascontiguousarray(self.picture))[None].double()
         height, width = picture.shape[-2:]
         axis = torch.arange(self.size, dtype=torch.float64) - (self.size - 1) / 2
         rows, columns = torch.meshgrid(axis, axis, indexing="ij")
         times = torch.arange(self.length, dtype=torch.float64) - (self.length - 1) / 2
-        for s in torch.split(times[:, None, None], _TOGETHER):
-            angle, scale = torch.deg2rad(self.turn_deg * s), self.zoom**s
-            y = scale * (angle.cos() * rows - angle.sin() * columns) + self.shift[0] * s + self.centre[0]
-            x = scale * (angle.sin() * rows + angle.cos() * columns) + self.shift[1] * s + self.centre[1]
+        for t in torch.split(times[:, None, None], _FRAMES_AT_ONCE):
+            angle, scale = torch.deg2rad(self.turn_deg * t), self.zoom**t
+            y = scale * (angle.cos() * rows - angle.sin() * columns) + self.shift[0] * t + self.centre[0]
+            x = scale * (angle.sin() * rows + angle.cos() * columns) + self.shift[1] * t + self.centre[1]
             grid = torch.stack([x / ((width - 1) / 2), y / ((height - 1) / 2)], -1)
-            seen = picture.expand(len(s), -1, -1, -1)
-            frames = F.grid_sample(seen, grid, mode="bilinear", padding_mode="reflection", align_corners=True)
+            copies = picture.expand(len(t), -1, -1, -1)
+            frames = F.grid_sample(copies, grid, mode="bilinear", padding_mode="reflection", align_corners=True)
             yield from frames.float().numpy()
 
     def count(self) -> int:
-        """As set."""
+        """Return the number of frames the clip was made with."""
         return self.length
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the picture and the motion."""
+        """Hash of the picture and of the camera's motion."""
         motion = (self.shift, self.turn_deg, self.zoom, self.centre)
         return fingerprint(self.picture, self.size, self.length, motion)
 
@@ -81,7 +81,7 @@ def camera_sequences(
         size: Side of the frames in pixels.
         length: Frames per clip.
         color: ``"rgb"`` or ``"grey"``.
-        motions: Which of translation, rotation, zoom.
+        motions: Which motions to show, of translation, rotation and zoom.
         pictures: Use only this many photographs.
     """
     if size < 1 or length < 1:
@@ -112,7 +112,7 @@ def camera_video(
     pictures: int | None = None,
     seed: int = 0,
 ) -> dict[str, Sequences]:
-    """Camera motion for the video test: ``translation`` and ``rotation_2d``, by clips that do nothing else.
+    """Camera motion for the video test: clips of pure ``translation`` and clips of pure ``rotation_2d``.
 
     The camera passes over the photographs (see `photographs`) at their own resolution: in a random direction at
     ``speed`` pixels a frame, or turning by ``turn_deg`` a frame around the centre of the window, at a random place.
@@ -122,18 +122,18 @@ def camera_video(
         length: Frames per clip.
         color: ``"rgb"`` or ``"grey"``.
         clips: Clips per photograph and motion.
-        speed: Pixels per frame.
-        turn_deg: Degrees per frame.
+        speed: How fast the camera translates, in pixels per frame.
+        turn_deg: How fast the camera turns, in degrees per frame.
         pictures: Use only this many photographs.
-        seed: Of directions and places.
+        seed: Seed of the random directions and places.
     """
     if min(size, length, clips) < 1:
         raise AssayError(f"size={size}, length={length}, clips={clips}: all must be at least 1")
     rng = np.random.default_rng(seed)
-    moving: dict[str, list[Clip]] = {"translation": [], "rotation_2d": []}
+    clips_by_motion: dict[str, list[Clip]] = {"translation": [], "rotation_2d": []}
     for name, picture in list(photographs(None, color))[:pictures]:
         for i in range(clips):
-            for motion, found in moving.items():
+            for motion, same_motion in clips_by_motion.items():
                 angle = rng.uniform(0, 2 * np.pi)
                 shift = (speed * np.sin(angle), speed * np.cos(angle)) if motion == "translation" else (0.0, 0.0)
                 turn = 0.0 if motion == "translation" else float(turn_deg * rng.choice((-1, 1)))
@@ -144,5 +144,8 @@ def camera_video(
                 ]
                 centre = (float(rng.uniform(-room[0], room[0])), float(rng.uniform(-room[1], room[1])))
                 clip = CameraClip(f"{name}-{i}", picture, size, length, shift, turn, centre=centre)
-                found.append(clip)
-    return {name: Sequences(tuple(found), f"camera {name}, {size} px") for name, found in moving.items()}
+                same_motion.append(clip)
+    return {
+        motion: Sequences(tuple(same_motion), f"camera {motion}, {size} px")
+        for motion, same_motion in clips_by_motion.items()
+    }

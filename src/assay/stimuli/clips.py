@@ -16,26 +16,26 @@ from assay.stimuli.pictures import Array, Color, picture_to_array, read_picture
 
 
 class Clip(ABC):
-    """One sequence of frames of equal shape. ``condition`` says what it is a clip of: natural, or a control."""
+    """One sequence of frames of equal shape. ``condition`` says whether the clip is natural or which control it is."""
 
     name: str
     condition: str = "natural"
 
     @abstractmethod
     def frames(self) -> Iterator[Array]:
-        """The frames in order, each C×H×W float32 in [0, 1]; read as they are asked for."""
+        """The frames in order, each C×H×W float32 in [0, 1]; each is read only when it is needed."""
 
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """Content hash."""
+        """Hash of everything that decides what the frames show."""
 
     def count(self) -> int:
-        """How many frames; reads them where nothing else tells."""
+        """Count the frames; all of them are read unless a subclass knows their number."""
         return sum(1 for _ in self.frames())
 
     def checked_frames(self) -> Iterator[Array]:
-        """`frames`, with an error for a frame that is not finite or not shaped like the first."""
+        """Yield the frames, and raise an error for one that is not finite or not shaped like the first."""
         shape = None
         for t, frame in enumerate(self.frames()):
             shape = shape or frame.shape
@@ -58,17 +58,17 @@ class FrameFolder(Clip):
     color: Color | None = None
 
     def frames(self) -> Iterator[Array]:
-        """Read and resize one picture at a time."""
+        """Read and resize the pictures, one at a time."""
         for path in self.paths:
             yield picture_to_array(read_picture(path), self.size, self.color)
 
     def count(self) -> int:
-        """One per picture."""
+        """Return the number of pictures: each is one frame."""
         return len(self.paths)
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the files' bytes and how they are read."""
+        """Hash of the bytes of the files and of how they are read."""
         return fingerprint([file_fingerprint(p) for p in self.paths], self.size, self.color)
 
 
@@ -93,14 +93,14 @@ class ArrayClip(Clip):
         object.__setattr__(self, "array", array[:, None] if array.ndim == 3 else array)
 
     def frames(self) -> Iterator[Array]:
-        """One frame after another."""
+        """Yield the frames of the array in order."""
         yield from self.array
 
     def count(self) -> int:
-        """Length of the array."""
+        """Return the number of frames in the array."""
         return len(self.array)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the pixels."""
+        """Hash of the pixels of all frames."""
         return fingerprint(self.array)

@@ -24,19 +24,19 @@ class PixelFade(Clip):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """The name of the clip it is made of."""
+        """The name of the clip that the fade is made of."""
         return self.clip.name
 
     def frames(self) -> Iterator[Array]:
-        """As many frames as the clip has."""
-        first, last, n = _ends(self.clip)
-        for w in np.linspace(0, 1, n, dtype=np.float64):
+        """Yield as many frames as the clip has."""
+        first, last, count = _ends(self.clip)
+        for w in np.linspace(0, 1, count, dtype=np.float64):
             yield ((1 - w) * first + w * last).astype(np.float32)
 
     @property
     def fingerprint(self) -> str:
-        """That of the clip, marked."""
-        return fingerprint("pixel_fade", self.clip.fingerprint)
+        """Hash of the clip that the fade is made of, and of its class."""
+        return fingerprint("pixel_fade", self.clip)
 
 
 @dataclass(frozen=True)
@@ -53,26 +53,28 @@ class ContrastFade(Clip):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """The name of the clip it is made of."""
+        """The name of the clip that the fade is made of."""
         return self.clip.name
 
     def frames(self) -> Iterator[Array]:
-        """As many frames as the clip has."""
-        first, _, n = _ends(self.clip)
+        """Yield as many frames as the clip has."""
+        first, _, count = _ends(self.clip)
         mean = first.mean(dtype=np.float64)
-        for c in np.linspace(1, self.low, n, dtype=np.float64):
+        for c in np.linspace(1, self.low, count, dtype=np.float64):
             yield (mean + c * (first - mean)).astype(np.float32)
 
     @property
     def fingerprint(self) -> str:
-        """That of the clip, marked."""
-        return fingerprint("contrast_fade", self.low, self.clip.fingerprint)
+        """Hash of the lowest contrast, and of the clip that the fade is made of and its class."""
+        return fingerprint("contrast_fade", self.low, self.clip)
 
 
 def _ends(clip: Clip) -> tuple[Array, Array, int]:
+    """Return the first frame, the last frame and the number of frames of a clip."""
     frames = clip.checked_frames()
     first = last = next(frames)
-    n = 1
+    count = 1
     for frame in frames:
-        n, last = n + 1, frame
-    return first, last, n
+        last = frame
+        count += 1
+    return first, last, count

@@ -16,50 +16,50 @@ from assay.stimuli.invariance_test import OpenTest
 from assay.stimuli.pictures import Array
 
 Transformation = Callable[[Tensor, Tensor], Tensor]
-"""τ: pictures N×C×H×W and one magnitude for each of them to pictures of the same shape."""
+"""A function τ of pictures N×C×H×W and one magnitude for each of them; it returns pictures of the same shape."""
 
 
 def rotation(x: Tensor, degrees: Tensor) -> Tensor:
-    """Turn around the centre, counter-clockwise; what comes in from outside is 0."""
+    """Turn pictures counter-clockwise around their centre; pixels from outside the picture are 0."""
     from kornia.geometry.transform import rotate
 
     return rotate(x, degrees)  # type: ignore[no-any-return]
 
 
 def translation_x(x: Tensor, pixels: Tensor) -> Tensor:
-    """Shift to the right; what comes in from outside is 0."""
+    """Shift pictures to the right; pixels from outside the picture are 0."""
     from kornia.geometry.transform import translate
 
     return translate(x, torch.stack([pixels, torch.zeros_like(pixels)], 1))  # type: ignore[no-any-return]
 
 
 def translation_y(x: Tensor, pixels: Tensor) -> Tensor:
-    """Shift downwards; what comes in from outside is 0."""
+    """Shift pictures downwards; pixels from outside the picture are 0."""
     from kornia.geometry.transform import translate
 
     return translate(x, torch.stack([torch.zeros_like(pixels), pixels], 1))  # type: ignore[no-any-return]
 
 
 def scale(x: Tensor, factor: Tensor) -> Tensor:
-    """Enlarge around the centre."""
+    """Enlarge pictures around their centre by a factor."""
     from kornia.geometry.transform import scale as kornia_scale
 
     return kornia_scale(x, torch.stack([factor, factor], 1))  # type: ignore[no-any-return]
 
 
 def brightness(x: Tensor, amount: Tensor) -> Tensor:
-    """Add a constant."""
+    """Add a constant to all pixels of a picture."""
     return x + amount[:, None, None, None]
 
 
 def contrast(x: Tensor, factor: Tensor) -> Tensor:
-    """Multiply the difference from the picture's mean."""
+    """Multiply the difference of each pixel from the picture's mean by a factor."""
     mean = x.mean((1, 2, 3), keepdim=True)
     return mean + factor[:, None, None, None] * (x - mean)
 
 
 def blur(x: Tensor, sigma: Tensor) -> Tensor:
-    """Gaussian of σ pixels, cut at 3σ of the largest; σ = 0 leaves the picture alone."""
+    """Blur by a Gaussian of σ pixels, cut at 3σ of the largest σ; σ = 0 leaves the picture unchanged."""
     from kornia.filters import gaussian_blur2d
 
     reach = min(math.ceil(3 * float(sigma.max())), min(x.shape[-2:]) - 1)
@@ -80,7 +80,7 @@ class Family:
     Args:
         transformation: A name (rotation in degrees, translation_x and translation_y in pixels, scale, brightness,
             contrast, blur in pixels) or any function of pictures N×C×H×W and N magnitudes.
-        magnitudes: Γ.
+        magnitudes: Γ, the magnitudes at which every picture is shown.
     """
 
     transformation: str | Transformation
@@ -95,19 +95,19 @@ class Family:
 
     @property
     def name(self) -> str:
-        """The transformation's name."""
-        given = self.transformation
-        return given if isinstance(given, str) else getattr(given, "__name__", type(given).__name__)
+        """The name of the transformation, as given or that of the function."""
+        chosen = self.transformation
+        return chosen if isinstance(chosen, str) else getattr(chosen, "__name__", type(chosen).__name__)
 
     def __call__(self, pictures: Tensor) -> Tensor:
-        """N×C×H×W to N×M×C×H×W."""
+        """Transform pictures N×C×H×W by all M magnitudes, to N×M×C×H×W."""
         function = NAMED[self.transformation] if isinstance(self.transformation, str) else self.transformation
         gamma = torch.tensor(self.magnitudes, dtype=pictures.dtype, device=pictures.device)
         repeated = pictures.repeat_interleave(len(gamma), 0)
-        moved = function(repeated, gamma.repeat(len(pictures)))
-        if moved.shape != repeated.shape:
-            raise AssayError(f"{self.name} made {tuple(moved.shape)} of pictures of {tuple(repeated.shape)}")
-        return moved.reshape(len(pictures), len(gamma), *pictures.shape[1:])
+        transformed = function(repeated, gamma.repeat(len(pictures)))
+        if transformed.shape != repeated.shape:
+            raise AssayError(f"{self.name} made {tuple(transformed.shape)} of pictures of {tuple(repeated.shape)}")
+        return transformed.reshape(len(pictures), len(gamma), *pictures.shape[1:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +115,8 @@ class ParametricTest(OpenTest):
     """P(x) is a set of images; T(z) = {τ(z, γ) : γ ∈ Γ} is made of the image z, on the device of the network.
 
     Args:
-        images: What is transformed.
-        families: The transformations; their names must differ.
+        images: The images that are transformed.
+        families: The families of transformations; their names must differ.
 
     Example:
         >>> test = ParametricTest(Images(torch.rand(4, 1, 8, 8).numpy()), (Family("rotation", (0, 90, 180, 270)),))
@@ -138,7 +138,7 @@ class ParametricTest(OpenTest):
 
     @property
     def transformations(self) -> tuple[str, ...]:
-        """Names of the families."""
+        """Names of the families of transformations."""
         return tuple(family.name for family in self.families)
 
     def __len__(self) -> int:
@@ -146,24 +146,24 @@ class ParametricTest(OpenTest):
 
     @property
     def description(self) -> str:
-        """Images and magnitudes."""
+        """The images and the number of magnitudes of each family, in a line."""
         parts = (f"{f.name} at {len(f.magnitudes)} magnitudes" for f in self.families)
         return f"{self.images.description}; {', '.join(parts)}"
 
     @property
     def fingerprint(self) -> str:
-        """Hash of images and families."""
-        return fingerprint("parametric", self.images.fingerprint, self.families)
+        """Hash of the images, of their class and of the families."""
+        return fingerprint("parametric", self.images, self.families)
 
     def batches(self, size: int) -> Iterator[Array]:
-        """The images."""
+        """Yield the images in order, ``size`` at a time."""
         for start in range(0, len(self), size):
             yield self.images.array[start : start + size].copy()
 
     def pictures(self, numbers: Array) -> Array:
-        """By index."""
+        """Return the images of these numbers, N×C×H×W."""
         return self.images.array[numbers.ravel()]
 
     def trajectory(self, transformation: str, stimuli: Tensor) -> Tensor:
-        """Through the family of that name."""
+        """Transform stimuli N×C×H×W by all magnitudes of a family, chosen by its name."""
         return self.families[self.transformations.index(transformation)](stimuli)

@@ -13,7 +13,7 @@ from assay.core.fingerprint import fingerprint
 from assay.stimuli.invariance_test import ClosedTest
 from assay.stimuli.pictures import Array
 
-UNIT = 32  # pixels
+UNIT = 32  # pixels: the length that frequencies are counted on
 AXES = ("frequency", "orientation", "phase")
 
 
@@ -26,11 +26,11 @@ class Gratings(ClosedTest):
     Args:
         size: Side of the picture in pixels.
         frequencies: Cycles per 32 pixels, so that a value means the same grating in a picture of any size.
-        orientations: How many orientations, evenly over [0, π).
-        phases: How many phases, evenly over [0, 2π).
-        amplitude: a.
-        mean: b.
-        channels: Colour channels, all alike.
+        orientations: Number of orientations, spread evenly over [0, π).
+        phases: Number of phases, spread evenly over [0, 2π).
+        amplitude: a, half of the difference between the brightest and the darkest value.
+        mean: b, the value around which a grating varies.
+        channels: Number of colour channels; all show the same grating.
 
     Example:
         >>> gratings = Gratings(size=14)
@@ -68,12 +68,12 @@ class Gratings(ClosedTest):
 
     @property
     def transformations(self) -> tuple[str, ...]:
-        """Frequency, orientation and phase, those of them that vary."""
+        """Those of frequency, orientation and phase that take more than one value."""
         return tuple(axis for axis, count in zip(AXES, self.shape, strict=True) if count > 1)
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Frequencies, orientations, phases."""
+        """Number of frequencies, of orientations and of phases."""
         return len(self.frequencies), self.orientations, self.phases
 
     def __len__(self) -> int:
@@ -81,19 +81,19 @@ class Gratings(ClosedTest):
 
     @property
     def description(self) -> str:
-        """How many, how large, which grid."""
+        """Number and size of the gratings and the grid they form, in a line."""
         cycles = ", ".join(f"{f:g}" for f in self.frequencies)
         grid = f"{cycles} cycles per {UNIT} pixels × {self.orientations} orientations × {self.phases} phases"
         return f"{len(self)} gratings of {self.channels}×{self.size}×{self.size}: {grid}"
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the settings."""
+        """Hash of the settings of the grid."""
         settings = (self.size, self.frequencies, self.orientations, self.phases)
         return fingerprint("gratings", settings, self.amplitude, self.mean, self.channels)
 
     def batches(self, size: int) -> Iterator[Array]:
-        """The gratings in order, ``size`` at a time, N×C×H×W float32."""
+        """Yield the gratings in order, ``size`` at a time, N×C×H×W float32."""
         axis = np.arange(self.size) - (self.size - 1) / 2
         y, x = np.meshgrid(axis, axis, indexing="ij")
         angles = np.arange(self.orientations) * math.pi / self.orientations
@@ -109,11 +109,11 @@ class Gratings(ClosedTest):
             yield np.repeat(wave[:, None].astype(np.float32), self.channels, axis=1)
 
     def trajectories(self, axis: str) -> Array:
-        """For each grating, the gratings that differ from it only in ``axis``: phase, orientation or frequency."""
+        """Return, for each grating, the gratings that differ from it only in phase, orientation or frequency."""
         if axis not in AXES:
             raise AssayError(f"gratings vary in {', '.join(AXES)}, not in {axis!r}")
-        which = AXES.index(axis)
+        position = AXES.index(axis)
         numbers = np.arange(len(self)).reshape(self.shape)
-        lines = np.moveaxis(numbers, which, -1)
-        whole = np.broadcast_to(lines[..., None, :], (*lines.shape, lines.shape[-1]))
-        return np.moveaxis(whole, -2, which).reshape(len(self), -1)
+        lines = np.moveaxis(numbers, position, -1)
+        trajectories = np.broadcast_to(lines[..., None, :], (*lines.shape, lines.shape[-1]))
+        return np.moveaxis(trajectories, -2, position).reshape(len(self), -1)

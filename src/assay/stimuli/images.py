@@ -1,4 +1,4 @@
-"""Sets of pictures of one size, with labels where there are any."""
+"""Sets of pictures of one size, with or without labels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from assay.stimuli.pictures import SUFFIXES, Array, Color, picture_to_array, rea
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """Pictures N×C×H×W in [0, 1] (uint8 and N×H×W are converted), and one label each if given.
+    """Pictures N×C×H×W in [0, 1] (uint8 and N×H×W are converted), with one label each if labels are given.
 
     Example:
         >>> images = Images(np.zeros((3, 8, 8), dtype=np.uint8))
@@ -49,12 +49,12 @@ class Images:
 
     @property
     def description(self) -> str:
-        """How many, how large, from where."""
+        """Number, size and source of the images, in a line."""
         return f"{len(self)} images of {'×'.join(map(str, self.array.shape[1:]))} from {self.source}"
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of pixels and labels."""
+        """Hash of the pixels and the labels."""
         return fingerprint(self.array, self.labels)
 
 
@@ -67,15 +67,15 @@ def load_images(
     labels: str | None = None,
     count: int | None = None,
 ) -> Images:
-    """Images from a folder of pictures or from an ``.npz`` file of arrays.
+    """Load images from a folder of pictures or from an ``.npz`` file of arrays.
 
     Args:
-        path: Folder (pictures in the order of their names) or file.
+        path: The folder (pictures in the order of their names) or the file.
         size: Side to resize pictures of a folder to (central square, LANCZOS).
-        color: ``"grey"`` or ``"rgb"``, for a folder.
-        images: The array in the file: N×H×W, N×H×W×3 or N×C×H×W, uint8 or floats in [0, 1].
-        labels: The array of labels in the file.
-        count: Only the first so many.
+        color: ``"grey"`` or ``"rgb"``, to convert pictures of a folder to.
+        images: Name of the array in the file: N×H×W, N×H×W×3 or N×C×H×W, uint8 or floats in [0, 1].
+        labels: Name of the array of labels in the file.
+        count: Load only this many images, from the first on.
     """
     path = Path(path)
     if not path.exists():
@@ -84,18 +84,19 @@ def load_images(
         files = sorted(p for p in path.iterdir() if p.suffix.lower() in SUFFIXES)[:count]
         if not files:
             raise AssayError(f"{path} holds no pictures ({', '.join(sorted(SUFFIXES))})")
-        found = [picture_to_array(read_picture(p), size, color) for p in files]
-        if len({a.shape for a in found}) > 1:
+        pictures = [picture_to_array(read_picture(p), size, color) for p in files]
+        if len({picture.shape for picture in pictures}) > 1:
             raise AssayError(f"the pictures in {path} differ in shape: give size=… and color=…")
-        return Images(np.stack(found), None, str(path))
+        return Images(np.stack(pictures), None, str(path))
     if path.suffix != ".npz":
         raise AssayError(f"{path} is not a folder of pictures or an .npz file")
-    array, *marks = read_arrays(path, images, *filter(None, (labels,)))
-    return Images(channels_first(array[:count]), marks[0][:count] if marks else None, f"{path.name}: {images}")
+    array, *label_arrays = read_arrays(path, images, *filter(None, (labels,)))
+    first_labels = label_arrays[0][:count] if label_arrays else None
+    return Images(channels_first(array[:count]), first_labels, f"{path.name}: {images}")
 
 
 def read_arrays(path: Path, *names: str) -> list[Array]:
-    """Arrays of an ``.npz`` file by name; nothing in it is run."""
+    """Read arrays of an ``.npz`` file by name; no code in the file is run."""
     try:
         with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
             for name in names:
@@ -107,6 +108,6 @@ def read_arrays(path: Path, *names: str) -> list[Array]:
 
 
 def channels_first(array: Array) -> Array:
-    """N×H×W×C pictures as N×C×H×W; others as they are."""
+    """Return pictures N×H×W×C as N×C×H×W, and any other array unchanged."""
     last = array.ndim == 4 and array.shape[-1] in (1, 3) and array.shape[1] not in (1, 3)
     return array.transpose(0, 3, 1, 2) if last else array

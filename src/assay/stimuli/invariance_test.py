@@ -1,4 +1,4 @@
-"""Stimuli with trajectories: what an invariance test shows, and which stimuli are transforms of which."""
+"""Stimuli with trajectories: what an invariance test shows, and which stimuli are transformed versions of which."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from assay.stimuli.pictures import Array
 class InvarianceTest(ABC):
     """A set of stimuli P(x), numbered from 0, and transformations of them.
 
-    ``name`` is what tables call it, ``transformations`` the names of its transformations.
+    ``name`` is the name of the test in tables, ``transformations`` are the names of its transformations.
     """
 
     name: str
@@ -23,41 +23,41 @@ class InvarianceTest(ABC):
     @property
     @abstractmethod
     def transformations(self) -> tuple[str, ...]:
-        """Names of the transformations."""
+        """Names of the transformations that are tested."""
 
     @abstractmethod
     def __len__(self) -> int:
-        """How many stimuli."""
+        """Return the number of stimuli."""
 
     @abstractmethod
     def batches(self, size: int) -> Iterator[Array]:
-        """The stimuli in order, about ``size`` at a time, N×C×H×W float32."""
+        """Yield the stimuli in order, about ``size`` at a time, N×C×H×W float32."""
 
     def blocks(self) -> Array | None:
-        """For each stimulus the number of the block of like stimuli it belongs to; None where each stands alone."""
+        """Return, for each stimulus, the number of its block of similar stimuli; None where there are no blocks."""
         return None
 
     def pictures(self, numbers: Array) -> Sequence[Array] | Array:
-        """Some of the stimuli, by number; those of a video may differ in size."""
+        """Return the stimuli of these numbers; those of a video may differ in size."""
         wanted = {int(n) for n in np.ravel(numbers)}
-        found: dict[int, Any] = {}
-        at = 0
+        picture_by_number: dict[int, Any] = {}
+        first = 0
         for batch in self.batches(64):
-            found |= {n: batch[n - at] for n in wanted if at <= n < at + len(batch)}
-            at += len(batch)
-            if len(found) == len(wanted):
+            picture_by_number |= {n: batch[n - first] for n in wanted if first <= n < first + len(batch)}
+            first += len(batch)
+            if len(picture_by_number) == len(wanted):
                 break
-        return [found[int(n)] for n in np.ravel(numbers)]
+        return [picture_by_number[int(n)] for n in np.ravel(numbers)]
 
     @property
     @abstractmethod
     def description(self) -> str:
-        """What is shown, in a line."""
+        """What the test shows, in a line."""
 
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """Content hash."""
+        """Hash of everything that decides what the test shows."""
 
 
 class ClosedTest(InvarianceTest):
@@ -65,10 +65,10 @@ class ClosedTest(InvarianceTest):
 
     @abstractmethod
     def trajectories(self, transformation: str) -> Array:
-        """For each stimulus the numbers of the stimuli on its trajectory (itself among them), padded with −1."""
+        """Return, for each stimulus, the numbers of the stimuli on its trajectory, itself included, padded with −1."""
 
     def among(self, transformation: str) -> Array | None:
-        """The stimuli whose neighbourhood this transformation is measured in; None for all."""
+        """Return the numbers of the stimuli in whose neighbourhood a transformation is measured; None for all."""
         return None
 
 
@@ -77,8 +77,8 @@ class OpenTest(InvarianceTest):
 
     @abstractmethod
     def pictures(self, numbers: Array) -> Array:
-        """Some of the stimuli, by number, N×C×H×W."""
+        """Return the stimuli of these numbers, N×C×H×W."""
 
     @abstractmethod
     def trajectory(self, transformation: str, stimuli: Tensor) -> Tensor:
-        """N×C×H×W to N×M×C×H×W: each stimulus at all M magnitudes of a transformation, on the same device."""
+        """Return stimuli N×C×H×W at all M magnitudes of a transformation, N×M×C×H×W, on the same device."""

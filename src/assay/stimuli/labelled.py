@@ -1,4 +1,4 @@
-"""Labelled data: what a classifier was trained or tested on."""
+"""Labelled data: what a classifier is trained or tested on."""
 
 from __future__ import annotations
 
@@ -56,55 +56,56 @@ class Labelled:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one input."""
+        """Shape of one input."""
         return tuple(self.inputs.shape[1:])
 
     @property
     def classes(self) -> int:
-        """The largest label and one."""
+        """Number of classes: the largest label plus one."""
         return int(self.labels.max()) + 1
 
     @property
     def description(self) -> str:
-        """How many, of what shape, from where."""
+        """Number and shape of the inputs, number of classes and source, in a line."""
         return f"{len(self)} inputs of {'×'.join(map(str, self.shape))} in {self.classes} classes from {self.source}"
 
     @property
     def fingerprint(self) -> str:
-        """Hash of inputs and labels."""
+        """Hash of the inputs and the labels."""
         return fingerprint(self.inputs, self.labels)
 
     def shown(self, numbers: Array | slice = slice(None), device: torch.device | str = "cpu") -> Tensor:
-        """Inputs as a network sees them: float32, bytes divided by 255."""
-        picked = self.inputs[numbers]
-        some = torch.from_numpy(picked if picked.flags.writeable else picked.copy()).to(device)
-        return some.float() / 255 if some.dtype == torch.uint8 else some
+        """Return inputs as a network sees them: float32, bytes divided by 255."""
+        chosen = self.inputs[numbers]
+        inputs = torch.from_numpy(chosen if chosen.flags.writeable else chosen.copy()).to(device)
+        return inputs.float() / 255 if inputs.dtype == torch.uint8 else inputs
 
     def sample(self, count: int | None, seed: int = 0) -> Labelled:
-        """So many of them at random, without repetition, in random order; all if there are no more or ``None``."""
+        """Draw ``count`` inputs in random order, without repetition; all if ``None`` or if there are no more."""
         order = np.random.default_rng(seed).permutation(len(self))[:count]
         return Labelled(self.inputs[order], self.labels[order], self.source)
 
     def each(self, count: int) -> Labelled:
-        """The first ``count`` of each class, in their order."""
-        rank = np.empty(len(self), dtype=np.int64)
+        """Return the first ``count`` inputs of each class, in their order."""
+        rank_in_class = np.empty(len(self), dtype=np.int64)
         for label in np.unique(self.labels):
-            mine = self.labels == label
-            rank[mine] = np.arange(mine.sum())
-        return Labelled(self.inputs[rank < count], self.labels[rank < count], self.source)
+            in_class = self.labels == label
+            rank_in_class[in_class] = np.arange(in_class.sum())
+        kept = rank_in_class < count
+        return Labelled(self.inputs[kept], self.labels[kept], self.source)
 
 
 def load_labelled(
     path: str | Path, *, split: str = "train", inputs: str | None = None, labels: str | None = None
 ) -> Labelled:
-    """Labelled data from a folder of IDX files (MNIST, Fashion-MNIST) or from an ``.npz`` file.
+    """Load labelled data from a folder of IDX files (MNIST, Fashion-MNIST) or from an ``.npz`` file.
 
     Args:
-        path: A folder with ``train-images-idx3-ubyte.gz`` and its like (``t10k-…`` for the test set), or a file of
+        path: A folder with ``train-images-idx3-ubyte.gz`` and so on (``t10k-…`` for the test set), or a file of
             arrays.
         split: ``"train"`` or ``"test"``: in a file the arrays ``{split}_images`` and ``{split}_labels``.
-        inputs: Another array of the file: N×H×W, N×H×W×3 or N×C×H×W pictures, or N×D.
-        labels: Another array of labels.
+        inputs: Name of another array of inputs in the file: N×H×W, N×H×W×3 or N×C×H×W pictures, or N×D.
+        labels: Name of another array of labels in the file.
     """
     path = Path(path)
     if split not in ("train", "test"):
@@ -115,12 +116,13 @@ def load_labelled(
         stem = "train" if split == "train" else "t10k"
         pictures = read_idx(_idx(path, f"{stem}-images-idx3-ubyte"))
         return Labelled(pictures[:, None], read_idx(_idx(path, f"{stem}-labels-idx1-ubyte")), f"{path.name}: {split}")
-    array, marks = read_arrays(path, inputs or f"{split}_images", labels or f"{split}_labels")
+    array, label_array = read_arrays(path, inputs or f"{split}_images", labels or f"{split}_labels")
     pictures = array[:, None] if array.ndim == 3 else channels_first(array)
-    return Labelled(pictures, marks, f"{path.name}: {split}")
+    return Labelled(pictures, label_array, f"{path.name}: {split}")
 
 
 def _idx(folder: Path, name: str) -> Path:
+    """Return the path of an IDX file, compressed or not."""
     for path in (folder / name, folder / f"{name}.gz"):
         if path.exists():
             return path
@@ -128,7 +130,7 @@ def _idx(folder: Path, name: str) -> Path:
 
 
 def read_idx(path: Path) -> Array:
-    """An array of bytes in LeCun's IDX format: two zeros, type 8, the number of axes, their lengths, the bytes."""
+    """Read an array of bytes in LeCun's IDX format: two zeros, type 8, the number of axes, their lengths, the bytes."""
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, gzip.BadGzipFile) as error:

@@ -27,13 +27,13 @@ class NaturalVideo(ClosedTest):
     Stimuli are numbered clip by clip, in a clip frame by frame, in a frame place by place.
 
     Args:
-        clips: Sequences by transformation: ``{"translation": …, "rotation_2d": …, "rotation_3d": …}``; any names.
-        reach: γ: how many frames before and after.
+        clips: Sequences by transformation, under any names: ``{"translation": …, "rotation_2d": …}``.
+        reach: γ, how many frames before and after z belong to its trajectory.
         patch: Side of the patches in pixels, the receptive field of what is tested; None for whole frames.
-        places: Patches per frame: 1 is the centre, where a camera that turns has its centre of rotation; n² is a
-            regular n×n grid.
-        whitened: Pass every frame through `whiten` and `smooth_contrast`. Then pixels lie in [−1, 1]
-            around 0; a network trained on pictures in [0, 1] wants False.
+        places: Number of patches per frame: 1 is the centre, which is where a turning camera has its centre of
+            rotation; n² is a regular n×n grid.
+        whitened: Whether every frame passes through `whiten` and `smooth_contrast`. Then pixels lie in [−1, 1]
+            around 0; use False for a network trained on pictures in [0, 1].
 
     Example:
         >>> from assay.stimuli import camera_sequences
@@ -69,12 +69,12 @@ class NaturalVideo(ClosedTest):
 
     @property
     def transformations(self) -> tuple[str, ...]:
-        """As given."""
+        """Names of the transformations that there are clips of."""
         return tuple(self.clips)
 
     @property
     def _all(self) -> list[tuple[str, Clip]]:
-        return [(transformation, clip) for transformation, found in self.clips.items() for clip in found]
+        return [(transformation, clip) for transformation, sequences in self.clips.items() for clip in sequences]
 
     @cached_property
     def _lengths(self) -> list[int]:
@@ -90,40 +90,40 @@ class NaturalVideo(ClosedTest):
 
     @property
     def description(self) -> str:
-        """How many frames of what."""
-        parts = ", ".join(f"{len(found)} clips of {name}" for name, found in self.clips.items())
+        """Number of stimuli, the clips they come from and how they are cut out, in a line."""
+        parts = ", ".join(f"{len(sequences)} clips of {name}" for name, sequences in self.clips.items())
         cut = "whole frames" if self.patch is None else f"{self.places} patches of {self.patch}×{self.patch} a frame"
         return f"{len(self)} stimuli from {parts}; {cut}{', whitened' if self.whitened else ''}; ±{self.reach} frames"
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the clips and settings."""
-        clips = [(name, found.fingerprint) for name, found in self.clips.items()]
+        """Hash of the clips, of their classes and of the settings."""
+        clips = list(self.clips.items())
         return fingerprint("natural video", clips, self.reach, self.patch, self.places, self.whitened)
 
     def batches(self, size: int) -> Iterator[Array]:
-        """All patches in order; a batch ends early where the shape changes."""
-        held: list[Array] = []
+        """Yield all patches in order; a batch ends early where the shape changes."""
+        batch: list[Array] = []
         for _, clip in self._all:
             frames = clip.checked_frames()
             if self.whitened:
                 frames = smooth_contrast(whiten(frame) for frame in frames)
             for frame in frames:
-                for patch in self._cut(frame, clip.name):
-                    if held and (len(held) == size or patch.shape != held[0].shape):
-                        yield np.stack(held)
-                        held = []
-                    held.append(patch)
-        if held:
-            yield np.stack(held)
+                for patch in self._patches(frame, clip.name):
+                    if batch and (len(batch) == size or patch.shape != batch[0].shape):
+                        yield np.stack(batch)
+                        batch = []
+                    batch.append(patch)
+        if batch:
+            yield np.stack(batch)
 
     def blocks(self) -> Array:
-        """Clips: their frames are alike."""
+        """Return the number of the clip of each stimulus: frames of one clip resemble each other."""
         return np.repeat(np.arange(len(self._lengths)), np.array(self._lengths) * self.places)
 
     def trajectories(self, transformation: str) -> Array:
-        """Frames within reach in the same clip, at the same place."""
-        self._known(transformation)
+        """Return, for each stimulus, the frames within reach in the same clip, at the same place."""
+        self._require_known(transformation)
         return self._neighbours
 
     @cached_property
@@ -140,16 +140,16 @@ class NaturalVideo(ClosedTest):
         return rows
 
     def among(self, transformation: str) -> Array:
-        """The patches of this transformation's clips."""
-        self._known(transformation)
+        """Return the numbers of the patches that come from clips of a transformation."""
+        self._require_known(transformation)
         owner = np.repeat([name for name, _ in self._all], np.array(self._lengths) * self.places)
         return np.flatnonzero(owner == transformation)
 
-    def _known(self, transformation: str) -> None:
+    def _require_known(self, transformation: str) -> None:
         if transformation not in self.clips:
             raise AssayError(f"this video test has {', '.join(self.clips)}, not {transformation!r}")
 
-    def _cut(self, frame: Array, clip: str) -> Iterator[Array]:
+    def _patches(self, frame: Array, clip: str) -> Iterator[Array]:
         if self.patch is None:
             yield frame
             return

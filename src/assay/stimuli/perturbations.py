@@ -1,4 +1,4 @@
-"""Perturbations T_α: mixing with another input, moving, recolouring, noise; at any magnitude, of anything."""
+"""Perturbations T_α of inputs or of layers' outputs: mixing with another input, moving, recolouring, noise."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Perturbation(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What tables call it."""
+        """Name of the perturbation in tables."""
 
     @property
     def identity(self) -> float | None:
@@ -45,24 +45,24 @@ class Perturbation(ABC):
         return True
 
     def magnitudes(self, count: int) -> tuple[float, ...]:
-        """So many magnitudes, evenly from ``low`` to ``high``."""
+        """Return ``count`` magnitudes, spread evenly from ``low`` to ``high``."""
         return tuple(np.linspace(self.low, self.high, count, endpoint=self.ends).tolist())
 
     def draw(self, labels: Array, rng: np.random.Generator) -> tuple[Any, Array]:
-        """What is random for a batch with these labels, and which of its inputs can be perturbed."""
+        """Draw what is random for a batch with these labels; return it and which of the inputs can be perturbed."""
         return int(rng.integers(2**62)), np.ones(len(labels), dtype=bool)
 
     @abstractmethod
     def on(self, x: Tensor, drawn: Any) -> Callable[[Tensor], Tensor]:
-        """α ↦ T_α(x): a function of one magnitude for each input."""
+        """Return the function α ↦ T_α(x), which takes one magnitude for each input."""
 
 
 @dataclass(frozen=True)
 class Mixup(Perturbation):
     """T_α(x) = (1−α)x + αx', x' another input of the same class (``intra``) or of another class (``inter``).
 
-    α is in [0, 0.5] within a class and in [0, 0.5) between classes: at 0.5 nobody can tell whose label counts.
-    Partners are found within a batch.
+    α is in [0, 0.5] within a class and in [0, 0.5) between classes: at 0.5 neither of the two labels is the right one.
+    Partners are drawn from the same batch.
 
     Example:
         >>> mix = Mixup("intra")
@@ -88,42 +88,42 @@ class Mixup(Perturbation):
 
     @property
     def name(self) -> str:
-        """``intra`` or ``inter``."""
+        """Name in tables: ``intra`` or ``inter``."""
         return self.kind
 
     @property
     def ends(self) -> bool:
-        """Only within a class."""
+        """Whether 0.5 itself is one of the magnitudes: only within a class."""
         return self.kind == "intra"
 
     def draw(self, labels: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-        """For each input the row of its partner; inputs without one cannot be perturbed."""
+        """Draw, for each input, the row of its partner; inputs without a partner cannot be perturbed."""
         partner = np.arange(len(labels))
         for label in np.unique(labels):
-            mine = np.flatnonzero(labels == label)
+            in_class = np.flatnonzero(labels == label)
             if self.kind == "inter":
                 others = np.flatnonzero(labels != label)
                 if len(others):
-                    partner[mine] = rng.choice(others, len(mine))
+                    partner[in_class] = rng.choice(others, len(in_class))
             else:
-                order = rng.permutation(mine)
+                order = rng.permutation(in_class)
                 partner[order] = np.roll(order, 1)
         return partner, partner != np.arange(len(labels))
 
     def on(self, x: Tensor, drawn: Array) -> Callable[[Tensor], Tensor]:
-        """Mix with other rows of the batch."""
+        """Return the function that mixes each input with its partner."""
         other = x.index_select(0, torch.from_numpy(drawn).to(x.device))
-        return lambda magnitudes: torch.lerp(x, other, _spread(magnitudes, x))
+        return lambda magnitudes: torch.lerp(x, other, _per_input(magnitudes, x))
 
 
 @dataclass(frozen=True)
 class Transformed(Perturbation):
-    """T_α is any function of a batch and one magnitude for each of its inputs.
+    """A perturbation T_α given as any function of a batch and one magnitude for each of its inputs.
 
     Args:
-        function: A name of `TRANSFORMATIONS`, or a function (batch, magnitudes) → batch of the same shape.
-        low: The smallest magnitude; by default the one usual for the name.
-        high: The largest.
+        function: A name in `TRANSFORMATIONS`, or a function (batch, magnitudes) → batch of the same shape.
+        low: The smallest magnitude; by default the usual one of a named transformation.
+        high: The largest magnitude, likewise.
     """
 
     function: str | Transformation
@@ -143,33 +143,33 @@ class Transformed(Perturbation):
 
     @property
     def name(self) -> str:
-        """That of the function."""
-        given = self.function
-        return given if isinstance(given, str) else getattr(given, "__name__", type(given).__name__)
+        """Name of the function, as tables show it."""
+        chosen = self.function
+        return chosen if isinstance(chosen, str) else getattr(chosen, "__name__", type(chosen).__name__)
 
     @property
     def identity(self) -> float | None:
-        """0 for those of `TRANSFORMATIONS`; nothing is known of other functions."""
+        """The magnitude that changes nothing: 0 for those of `TRANSFORMATIONS`, unknown for other functions."""
         return 0.0 if isinstance(self.function, str) else None
 
     def on(self, x: Tensor, drawn: int) -> Callable[[Tensor], Tensor]:
-        """Apply the function."""
+        """Return the function of the magnitudes that transforms the batch, and checks that its shape is kept."""
         function = TRANSFORMATIONS[self.function][0] if isinstance(self.function, str) else self.function
         if isinstance(self.function, str) and self.function != "dim" and x.dim() != 4:
             raise AssayError(f"{self.name} changes pictures N×C×H×W, not {tuple(x.shape)}: choose another layer")
 
-        def changed(magnitudes: Tensor) -> Tensor:
-            y = function(x, magnitudes)
-            if y.shape != x.shape:
-                raise AssayError(f"{self.name} made {tuple(y.shape)} of a batch of {tuple(x.shape)}")
-            return y
+        def transform(magnitudes: Tensor) -> Tensor:
+            transformed = function(x, magnitudes)
+            if transformed.shape != x.shape:
+                raise AssayError(f"{self.name} made {tuple(transformed.shape)} of a batch of {tuple(x.shape)}")
+            return transformed
 
-        return changed
+        return transform
 
 
 @dataclass(frozen=True)
 class Noise(Perturbation):
-    """T_α(x) = x + αε, ε standard normal, the same for every α."""
+    """Additive noise T_α(x) = x + αε, ε standard normal and the same for every α."""
 
     low: float = 0.0
     high: float = 0.5
@@ -179,34 +179,34 @@ class Noise(Perturbation):
 
     @property
     def name(self) -> str:
-        """``noise``."""
+        """Name in tables: ``noise``."""
         return "noise"
 
     def on(self, x: Tensor, drawn: int) -> Callable[[Tensor], Tensor]:
-        """Add the noise drawn for the batch."""
+        """Return the function that adds the noise drawn for the batch."""
         noise = torch.randn(x.shape, generator=torch.Generator().manual_seed(drawn)).to(x)
-        return lambda magnitudes: x + _spread(magnitudes, x) * noise
+        return lambda magnitudes: x + _per_input(magnitudes, x) * noise
 
 
 def shift_x(x: Tensor, share: Tensor) -> Tensor:
-    """Shift to the right by a share of the width; what comes in from outside is 0."""
+    """Shift pictures to the right by a share of their width; pixels from outside the picture are 0."""
     return families.translation_x(x, share * x.shape[-1])
 
 
 def shift_y(x: Tensor, share: Tensor) -> Tensor:
-    """Shift downwards by a share of the height; what comes in from outside is 0."""
+    """Shift pictures downwards by a share of their height; pixels from outside the picture are 0."""
     return families.translation_y(x, share * x.shape[-2])
 
 
 def color_jitter(x: Tensor, amount: Tensor) -> Tensor:
-    """Brightness, contrast and saturation by the factor 1 + α and hue by α of a turn, in this order; in [0, 1].
+    """Multiply brightness, contrast and saturation by 1 + α, then turn the hue by α of a circle; stay in [0, 1].
 
     Grey pictures have neither saturation nor hue.
     """
     from kornia import enhance
 
     factor = 1 + amount
-    x = (x * _spread(factor, x)).clamp(0, 1)
+    x = (x * _per_input(factor, x)).clamp(0, 1)
     x = enhance.adjust_contrast_with_mean_subtraction(x, factor)
     if x.shape[1] == 3:
         x = enhance.adjust_saturation_with_gray_subtraction(x, factor)
@@ -215,8 +215,8 @@ def color_jitter(x: Tensor, amount: Tensor) -> Tensor:
 
 
 def dim(x: Tensor, amount: Tensor) -> Tensor:
-    """(1 − α)x: the intensity scaled down."""
-    return x * _spread(1 - amount, x)
+    """Scale the intensity down, to (1 − α)x."""
+    return x * _per_input(1 - amount, x)
 
 
 TRANSFORMATIONS: Mapping[str, tuple[Transformation, float, float]] = {
@@ -228,11 +228,11 @@ TRANSFORMATIONS: Mapping[str, tuple[Transformation, float, float]] = {
     "dim": (dim, 0.0, 0.9),
 }
 PERTURBATIONS = ("intra", "inter", "noise", *TRANSFORMATIONS)
-"""Names of perturbations with a usual range."""
+"""Names of the perturbations that have a usual range."""
 
 
 def perturbation(named: str | Perturbation) -> Perturbation:
-    """A perturbation by its name, over its usual range; a perturbation stays what it is.
+    """Return the perturbation of a name over its usual range, and a perturbation unchanged.
 
     Example:
         >>> perturbation("inter").magnitudes(5)
@@ -245,7 +245,8 @@ def perturbation(named: str | Perturbation) -> Perturbation:
     return Noise() if named == "noise" else Transformed(named)
 
 
-def _spread(magnitudes: Tensor, x: Tensor) -> Tensor:
+def _per_input(magnitudes: Tensor, x: Tensor) -> Tensor:
+    """Return one magnitude for each input, shaped to multiply the batch."""
     return magnitudes.to(x).reshape(-1, *[1] * (x.dim() - 1))
 
 

@@ -1,4 +1,4 @@
-"""Pictures as arrays: reading, resizing, colour; and the photographs that come with other packages."""
+"""Pictures as arrays: reading, resizing and colour; and the photographs that come with other packages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp",
 
 
 def read_picture(path: Path) -> Image.Image:
-    """A picture from a file: 8-bit grey (mode L) or colour (RGB); 16-bit and floating-point as mode F, in [0, 1]."""
+    """Read a picture: 8-bit grey (mode L) or colour (RGB); 16-bit and floating-point as mode F, in [0, 1]."""
     try:
         with Image.open(path) as image:
             image.load()
@@ -31,7 +31,7 @@ def read_picture(path: Path) -> Image.Image:
 
 
 def picture_to_array(image: Image.Image, size: int | tuple[int, int] | None, color: Color | None) -> Array:
-    """C×H×W float32 in [0, 1].
+    """Convert a picture to an array C×H×W, float32 in [0, 1].
 
     ``size`` as an integer cuts the central square and resizes it; as (height, width) it resizes the whole
     picture. Resizing is PIL's LANCZOS, on the 8-bit values, as in the published stimuli.
@@ -53,9 +53,9 @@ def picture_to_array(image: Image.Image, size: int | tuple[int, int] | None, col
 
 
 def photographs(size: int | None = None, color: Color | None = None) -> Iterator[tuple[str, Array]]:
-    """Real photographs that come with scikit-learn and, where it is installed, scikit-image.
+    """Yield the real photographs that come with scikit-learn and, where it is installed, scikit-image.
 
-    Yields (name, C×H×W float32 in [0, 1]). From scikit-learn: china, flower (sample images); from
+    Each is (name, C×H×W float32 in [0, 1]). From scikit-learn: china, flower (sample images); from
     scikit-image: astronaut, camera, chelsea, coffee, grass, gravel, rocket.
     """
     folders: list[tuple[str, str, tuple[str, ...]]] = [("sklearn.datasets", "images", ("china.jpg", "flower.jpg"))]
@@ -69,15 +69,15 @@ def photographs(size: int | None = None, color: Color | None = None) -> Iterator
 
 
 def strip(pictures: Sequence[Array]) -> bytes:
-    """Pictures C×H×W beside each other as one PNG, from their darkest to their brightest value.
+    """Draw pictures C×H×W side by side as one PNG, scaled so that it spans their darkest to their brightest value.
 
-    Where they differ in size or colour, only those like the first are shown.
+    Where they differ in size or colour, only those like the first are drawn.
     """
-    shown = np.stack([p for p in pictures if p.shape == pictures[0].shape]).astype(np.float64)
-    low, high = float(shown.min()), float(shown.max())
-    shown = np.pad((shown - low) / ((high - low) or 1.0), ((0, 0), (0, 0), (0, 0), (0, 1)), constant_values=1.0)
-    row = np.concatenate(list(shown), axis=-1)[:, :, :-1]
+    alike = np.stack([p for p in pictures if p.shape == pictures[0].shape]).astype(np.float64)
+    low, high = float(alike.min()), float(alike.max())
+    scaled = np.pad((alike - low) / ((high - low) or 1.0), ((0, 0), (0, 0), (0, 0), (0, 1)), constant_values=1.0)
+    row = np.concatenate(list(scaled), axis=-1)[:, :, :-1]
     row = row.transpose(1, 2, 0) if len(row) == 3 else row[0]
-    sink = io.BytesIO()
-    Image.fromarray((255 * row + 0.5).astype(np.uint8)).save(sink, "png")
-    return sink.getvalue()
+    png = io.BytesIO()
+    Image.fromarray((255 * row + 0.5).astype(np.uint8)).save(png, "png")
+    return png.getvalue()

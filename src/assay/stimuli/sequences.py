@@ -37,7 +37,7 @@ class Sequences:
 
     @classmethod
     def of(cls, **arrays: Array) -> Sequences:
-        """Sequences from arrays: ``Sequences.of(dot=array, noise=other)``, each T×C×H×W or T×H×W."""
+        """Make sequences of arrays T×C×H×W or T×H×W, by name: ``Sequences.of(dot=array, noise=other)``."""
         return cls(tuple(ArrayClip(name, array) for name, array in arrays.items()))
 
     def __len__(self) -> int:
@@ -51,25 +51,25 @@ class Sequences:
 
     @cached_property
     def description(self) -> str:
-        """How many clips, how large, from where."""
+        """Number, frame size and source of the clips, in a line."""
         shape = "×".join(map(str, next(self.clips[0].frames()).shape))
         return f"{len(self.clips)} clips of {shape} from {self.source}"
 
     @property
     def fingerprint(self) -> str:
-        """Content hash of all clips, names and conditions."""
-        return fingerprint([(c.name, c.condition, c.fingerprint) for c in self.clips])
+        """Hash of the names, conditions, contents and classes of all clips."""
+        return fingerprint([(clip.name, clip.condition, clip) for clip in self.clips])
 
     def pixel_fade(self) -> Sequences:
-        """The pixel-fade control of every clip."""
+        """Return the pixel-fade control of every clip."""
         return replace(self, clips=tuple(PixelFade(c) for c in self.clips))
 
     def contrast_fade(self, low: float = 0.1) -> Sequences:
-        """The contrast-fade control of every clip."""
+        """Return the contrast-fade control of every clip."""
         return replace(self, clips=tuple(ContrastFade(c, low) for c in self.clips))
 
     def batches(self, size: int) -> Iterator[tuple[Array, Array]]:
-        """All frames of all clips in order, ``size`` at a time: (frames N×C×H×W, index of the clip of each).
+        """Yield all frames of all clips in order, ``size`` at a time: (frames N×C×H×W, index of the clip of each).
 
         A batch ends early where the frame shape changes.
         """
@@ -96,16 +96,17 @@ def load_sequences(
     stop: int | None = None,
     step: int = 1,
 ) -> Sequences:
-    """Sequences from a folder, or from one video file.
+    """Load sequences from a folder, or from one video file.
 
     In the folder, every sub-folder of pictures and every video file is one clip; if the folder itself holds
     pictures, they are one clip.
 
     Args:
-        folder: Where they are.
-        size: Resize (LANCZOS): an integer for the central square, (height, width) for the whole frame.
-        color: ``"grey"`` or ``"rgb"``; as stored by default. Grey frames become rgb by repeating.
-        names: Only these clips.
+        folder: The folder, or the video file.
+        size: Size to resize frames to (LANCZOS): an integer for the central square, (height, width) for the whole
+            frame.
+        color: ``"grey"`` or ``"rgb"``; by default frames stay as stored. Grey frames become rgb by repeating.
+        names: Load only the clips of these names.
         start: First frame of each clip to show.
         stop: Show frames up to, not including, this one.
         step: Show every step-th frame.
@@ -151,7 +152,7 @@ def _pictures(folder: Path) -> Iterator[Path]:
 
 
 def _natural(path: Path) -> list[tuple[int, int, str]]:
-    """A sort key that counts: frame 2 before frame 10, padded or not."""
+    """Return a sort key that puts frame 2 before frame 10, whether or not their numbers are padded with zeros."""
     return [(1, int(w), "") if w.isdigit() else (0, 0, w) for w in re.split(r"(\d+)", path.name) if w]
 
 

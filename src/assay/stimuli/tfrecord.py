@@ -26,7 +26,7 @@ _DTYPES = {1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 9: "<i8", 1
 
 
 def read_records(path: str | Path) -> Iterator[tuple[int, bytes]]:
-    """Every record of a file in its order: the byte at which it begins, and its payload; both checksums hold.
+    """Yield the records of a file in order, each as (the byte at which it begins, its payload), checksums verified.
 
     Source: https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details
     """
@@ -37,15 +37,15 @@ def read_records(path: str | Path) -> Iterator[tuple[int, bytes]]:
     for offset, length, count in _runs(data, path):
         size = _HEADER + length + _FOOTER
         rows = np.frombuffer(data, dtype=np.uint8, count=count * size, offset=offset).reshape(count, size)
-        right = _masked(_checksums(rows[:, _HEADER:-_FOOTER])) == rows[:, -_FOOTER:].copy().view("<u4")[:, 0]
+        intact = _masked(_checksums(rows[:, _HEADER:-_FOOTER])) == rows[:, -_FOOTER:].copy().view("<u4")[:, 0]
         for i, start in enumerate(range(offset, offset + count * size, size)):
-            if not right[i]:
+            if not intact[i]:
                 raise AssayError(f"{path} is damaged: the payload of the record at byte {start} fails its checksum")
             yield start, data[start + _HEADER : start + _HEADER + length]
 
 
 def _runs(data: bytes, path: str | Path) -> Iterator[tuple[int, int, int]]:
-    """Successive records of one length: where the first begins, that length, and how many."""
+    """Yield runs of successive records of one length: where the first begins, that length, and their number."""
     offset = 0
     while offset < len(data):
         header = data[offset : offset + _HEADER]
@@ -74,7 +74,7 @@ def _uint(data: bytes) -> int:
 
 
 def crc32c(data: bytes) -> int:
-    """Castagnoli's checksum: polynomial 0x1EDC6F41 reflected, register begun at and in the end XORed with 2³²−1.
+    """Return Castagnoli's checksum: polynomial 0x1EDC6F41 reflected; the register starts at 2³²−1 and is inverted last.
 
     Example:
         >>> hex(crc32c(b"123456789"))
@@ -86,7 +86,7 @@ def crc32c(data: bytes) -> int:
 
 
 def _masked(checksums: Words) -> Words:
-    """What is stored: rotated right by 15 bits, plus a constant (modulo 2³²)."""
+    """Return checksums as a file stores them: rotated right by 15 bits, plus a constant (modulo 2³²)."""
     return (checksums >> np.uint32(15) | checksums << np.uint32(17)) + np.uint32(0xA282EAD8)
 
 
@@ -94,7 +94,7 @@ _START = np.frombuffer(bytes.fromhex("54641f64"), dtype=np.uint8)  # brings the 
 
 
 def _checksums(rows: NDArray[np.uint8]) -> Words:
-    """CRC-32C of every row.
+    """Return the CRC-32C of every row.
 
     The register is linear, r(ab) = shift(r(a), |b|) ⊕ r(b), and zeros in front leave it at 0. So the rows, after
     four bytes that bring it to 2³²−1, are joined word by word, then pair by pair, and so on, all at once.
@@ -114,7 +114,7 @@ def _checksums(rows: NDArray[np.uint8]) -> Words:
 
 
 def _shifted(registers: Words, level: int) -> Words:
-    """What 2^level zero bytes make of registers."""
+    """Return the registers after 2^level further zero bytes."""
     tables = _tables(level)
     parts = np.ascontiguousarray(registers).view(np.uint8).reshape(*registers.shape, 4)
     shifted: Words = tables[0].take(parts[..., 0])
@@ -125,7 +125,7 @@ def _shifted(registers: Words, level: int) -> Words:
 
 @lru_cache
 def _tables(level: int) -> Words:
-    """`_shifted` of all values of each of the four bytes of a register, lowest first: 4×256."""
+    """Tabulate `_shifted` for all values of each of the four bytes of a register, lowest first: 4×256."""
     if level > 0:
         return _shifted(_tables(level - 1), level - 1)
     lowest = np.arange(256, dtype=np.uint32)
@@ -139,7 +139,7 @@ def _tables(level: int) -> Words:
 
 
 def parse_example(payload: bytes) -> dict[str, list[bytes] | Array]:
-    """The features of a serialized ``tf.train.Example``: lists of bytes, float32 arrays or int64 arrays.
+    """Return the features of a serialized ``tf.train.Example``: lists of bytes, float32 arrays or int64 arrays.
 
     A feature that holds no list is left out.
 
@@ -171,7 +171,7 @@ def _numbers(packed: bytes, name: str, floats: bool) -> Array:
 
 
 def parse_tensor(message: bytes) -> Array:
-    """An array from a serialized ``TensorProto``, as ``tf.io.serialize_tensor`` writes it.
+    """Read an array from a serialized ``TensorProto``, as ``tf.io.serialize_tensor`` writes it.
 
     Example:
         >>> parse_tensor(b"\\x08\\x03\\x12\\x04\\x12\\x02\\x08\\x02\\x22\\x08\\x05\\0\\0\\0\\x07\\0\\0\\0")
@@ -194,41 +194,41 @@ def parse_tensor(message: bytes) -> Array:
 
 
 def _fields(message: bytes) -> defaultdict[int, list[bytes]]:
-    """The bytes of the fields of a message by number: of a varint its own, else those without the length before."""
+    """Return the values of a message's fields as bytes, by field number, without the length that precedes a value."""
     fields: defaultdict[int, list[bytes]] = defaultdict(list)
-    at = 0
-    while at < len(message):
-        start = _end_of_varint(message, at)
-        (key,) = _varints(message[at:start])
+    position = 0
+    while position < len(message):
+        start = _end_of_varint(message, position)
+        (key,) = _varints(message[position:start])
         if key & 7 == _VARINT:
-            at = _end_of_varint(message, start)
+            position = _end_of_varint(message, start)
         elif key & 7 == _BYTES:
             length, start = start, _end_of_varint(message, start)
-            at = start + _varints(message[length:start])[0]
+            position = start + _varints(message[length:start])[0]
         elif key & 7 in (_FIXED64, _FIXED32):
-            at = start + (8 if key & 7 == _FIXED64 else 4)
+            position = start + (8 if key & 7 == _FIXED64 else 4)
         else:
             raise AssayError(f"a message has wire type {key & 7}: it is no Example")
-        if at > len(message):
+        if position > len(message):
             raise AssayError(f"a message ends within its field {key >> 3}: it is no Example")
-        fields[key >> 3].append(message[start:at])
+        fields[key >> 3].append(message[start:position])
     return fields
 
 
 def _joined(fields: defaultdict[int, list[bytes]], number: int) -> bytes:
-    """All values of a field as one: repeated messages merge, and packed and single numbers read alike."""
+    """Join all values of a field: repeated messages merge, and packed numbers read like single ones."""
     return b"".join(fields[number])
 
 
-def _end_of_varint(message: bytes, at: int) -> int:
-    for end in range(at, min(at + 10, len(message))):
+def _end_of_varint(message: bytes, start: int) -> int:
+    for end in range(start, min(start + 10, len(message))):
         if message[end] < 128:
             return end + 1
     raise AssayError("a message ends within a number: it is no Example")
 
 
 def _varints(data: bytes) -> list[int]:
-    """Little-endian numbers of 7 bits a byte, the eighth bit set in all bytes but the last of each."""
+    """Decode little-endian numbers of 7 bits a byte; the eighth bit is set in all bytes of a number but the last."""
     numbers, number, shift = [], 0, 0
     for byte in data:
         number |= (byte & 127) << shift

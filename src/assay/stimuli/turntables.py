@@ -21,11 +21,11 @@ from assay.stimuli.pictures import Array, Color, photographs
 from assay.stimuli.sequences import Sequences
 
 Shape = Literal["ellipsoid", "box"]
-_TOGETHER = 32  # frames rendered at a time
+_FRAMES_AT_ONCE = 32  # rendered together
 
 
 def load_coil20(path: str | Path) -> Sequences:
-    """COIL-20: 20 real objects, 72 views each in steps of 5°, as one clip per object.
+    """Load COIL-20, 20 real objects with 72 views each in steps of 5°, as one clip per object.
 
     Args:
         path: An ``.npz`` file with ``images``, objects × views × H × W, uint8.
@@ -48,15 +48,15 @@ class TurningObject(Clip):
     is 0.35 ambient + 0.65 Lambertian.
 
     Args:
-        name: What tables call it.
-        texture: C×H×W in [0, 1].
-        shape: ``"ellipsoid"`` or ``"box"``.
-        radii: Half axes (across, upright, deep); the frame shows −1.2 … 1.2.
+        name: Name of the clip in tables.
+        texture: The picture wrapped around the object, C×H×W in [0, 1].
+        shape: The solid: ``"ellipsoid"`` or ``"box"``.
+        radii: Half axes (across, upright, deep) of the solid; the frame shows −1.2 … 1.2.
         size: Side of the frames in pixels.
-        length: Frames.
-        turn_deg: Degrees per frame.
-        start_deg: Angle of the first frame.
-        lean_deg: Lean of the axis.
+        length: Number of frames.
+        turn_deg: How far the object turns from one frame to the next, in degrees.
+        start_deg: Angle of the object in the first frame, in degrees.
+        lean_deg: How far the axis leans towards the viewer, in degrees.
     """
 
     name: str
@@ -70,11 +70,11 @@ class TurningObject(Clip):
     lean_deg: float = 20.0
 
     def count(self) -> int:
-        """As set."""
+        """Return the number of frames the clip was made with."""
         return self.length
 
     def frames(self) -> Iterator[Array]:
-        """Cast one ray per pixel, some frames at a time."""
+        """Render the frames in order by casting one ray per pixel, a few frames at a time."""
         texture = torch.from_numpy(np.array(self.texture)).double()[None]
         axis = torch.linspace(-1.2, 1.2, self.size, dtype=torch.float64)
         y, x = torch.meshgrid(-axis, axis, indexing="ij")
@@ -82,23 +82,23 @@ class TurningObject(Clip):
         lamp = F.normalize(torch.tensor([-0.5, 0.6, 0.8], dtype=torch.float64), dim=0)
         radii = torch.tensor(self.radii, dtype=torch.float64)
         angles = self.start_deg + self.turn_deg * torch.arange(self.length, dtype=torch.float64)
-        for some in torch.split(torch.deg2rad(angles), _TOGETHER):
-            turn = _turned(some, np.radians(self.lean_deg))[:, None]
+        for angles_at_once in torch.split(torch.deg2rad(angles), _FRAMES_AT_ONCE):
+            turn = _object_to_viewer(angles_at_once, np.radians(self.lean_deg))[:, None]
             origin, ray = eye @ turn, -turn[..., 2:, :]  # the viewer, in the object's own coordinates
             point, normal, hit = (_ellipsoid if self.shape == "ellipsoid" else _box)(origin, ray, radii)
             direction = F.normalize(point / radii, dim=-1)
             longitude = torch.atan2(direction[..., 0], direction[..., 2]) / torch.pi
             latitude = 2 * torch.asin(direction[..., 1].clamp(-1, 1)) / torch.pi
             grid = torch.stack([longitude.abs() * 2 - 1, -latitude], -1)
-            seen = texture.expand(len(some), -1, -1, -1)
-            color = F.grid_sample(seen, grid, mode="bilinear", padding_mode="border", align_corners=True)
+            copies = texture.expand(len(angles_at_once), -1, -1, -1)
+            color = F.grid_sample(copies, grid, mode="bilinear", padding_mode="border", align_corners=True)
             light = 0.35 + 0.65 * (normal * (lamp @ turn)[..., None, :]).sum(-1).clamp_min(0)
-            shown = torch.where(hit[:, None], color * light[:, None], 0.0)
-            yield from shown.clamp(0, 1).float().numpy()
+            frames = torch.where(hit[:, None], color * light[:, None], 0.0)
+            yield from frames.clamp(0, 1).float().numpy()
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of texture, solid and motion."""
+        """Hash of the texture, the solid and its motion."""
         motion = (self.size, self.length, self.turn_deg, self.start_deg, self.lean_deg)
         return fingerprint("turning object", self.texture, self.shape, self.radii, motion)
 
@@ -111,15 +111,15 @@ def turning_objects(
     turn_deg: float = 2.0,
     seed: int = 0,
 ) -> Sequences:
-    """Rendered objects: ellipsoids and boxes of random proportions, wrapped in the photographs of `photographs`.
+    """Render turning objects: ellipsoids and boxes of random proportions, wrapped in the pictures of `photographs`.
 
     Args:
         size: Side of the frames in pixels.
         length: Frames per clip.
         color: ``"rgb"`` or ``"grey"``.
-        count: How many objects.
-        turn_deg: Degrees per frame.
-        seed: Of proportions, lean and first angle.
+        count: Number of objects.
+        turn_deg: How far an object turns from one frame to the next, in degrees.
+        seed: Seed of the random proportions, leans and first angles.
     """
     if min(size, length, count) < 1:
         raise AssayError(f"size={size}, length={length}, count={count}: all must be at least 1")
@@ -140,29 +140,34 @@ def turning_objects(
     return Sequences(tuple(clips), f"rendered objects, {size} px")
 
 
-def _turned(angles: Tensor, lean: float) -> Tensor:
-    """Object to viewer, frames × 3 × 3: turn around the upright axis y, then lean around x. Rows: the viewer's axes."""
-    c, s, one, none = angles.cos(), angles.sin(), torch.ones_like(angles), torch.zeros_like(angles)
-    turn = torch.stack([c, none, s, none, one, none, -s, none, c], -1).reshape(-1, 3, 3)
+def _object_to_viewer(angles: Tensor, lean: float) -> Tensor:
+    """Return the rotations from object to viewer, frames × 3 × 3: around the upright axis y, then around x.
+
+    The rows are the viewer's axes.
+    """
+    c, s = angles.cos(), angles.sin()
+    one, zero = torch.ones_like(angles), torch.zeros_like(angles)
+    turn = torch.stack([c, zero, s, zero, one, zero, -s, zero, c], -1).reshape(-1, 3, 3)
     k, m = np.cos(lean), np.sin(lean)
     return torch.tensor([[1, 0, 0], [0, k, -m], [0, m, k]], dtype=torch.float64) @ turn
 
 
 def _ellipsoid(origin: Tensor, ray: Tensor, radii: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Nearest point, its outward normal, and whether the ray meets the ellipsoid at all."""
+    """Return where a ray first meets an ellipsoid, the outward normal there, and whether it meets it at all."""
     o, d = origin / radii, ray / radii
     a, b, c = (d * d).sum(-1), (o * d).sum(-1), (o * o).sum(-1) - 1
-    inside = b * b - a * c
-    depth = (-b - inside.clamp_min(0).sqrt()) / a
+    discriminant = b * b - a * c
+    depth = (-b - discriminant.clamp_min(0).sqrt()) / a
     point = origin + depth[..., None] * ray
-    return point, F.normalize(point / radii**2, dim=-1), inside > 0
+    return point, F.normalize(point / radii**2, dim=-1), discriminant > 0
 
 
 def _box(origin: Tensor, ray: Tensor, radii: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The same by slabs."""
-    safe = torch.where(ray.abs() < 1e-12, torch.full_like(ray, 1e-12), ray)
-    first, second = (-radii - origin) / safe, (radii - origin) / safe
+    """Return the same as `_ellipsoid` for a box, as the intersection of three slabs."""
+    # A ray along a slab would divide by zero.
+    nonzero = torch.where(ray.abs() < 1e-12, torch.full_like(ray, 1e-12), ray)
+    first, second = (-radii - origin) / nonzero, (radii - origin) / nonzero
     near, far = torch.minimum(first, second), torch.maximum(first, second)
     depth, face = near.max(-1)
     point = origin + depth[..., None] * ray
-    return point, F.one_hot(face, 3).double() * -safe.sign(), depth < far.min(-1).values
+    return point, F.one_hot(face, 3).double() * -nonzero.sign(), depth < far.min(-1).values

@@ -28,10 +28,10 @@ class Video(Clip):
     step: int = 1
 
     def frames(self) -> Iterator[Array]:
-        """Decode one frame at a time.
+        """Decode the frames, one at a time.
 
-        Damage the decoder or the container can see is an error, not a shorter clip: a broken packet, or frames
-        that end before the duration the file states. (An avi states none, and may be cut between two frames.)
+        Damage that the decoder or the container reveals is an error, not a shorter clip: a broken packet, or frames
+        that end before the duration the file states. (An avi states no duration, and may be cut between two frames.)
         """
         import av
 
@@ -42,19 +42,19 @@ class Video(Clip):
                     raise AssayError(f"{self.path} has no video stream")
                 stream = container.streams.video[0]
                 stream.codec_context.options = {"err_detect": "explode"}
-                shown = 0.0
+                shown_s = 0.0
                 for t, frame in enumerate(container.decode(stream)):
                     if frame.is_corrupt:
                         raise AssayError(f"{self.path} is damaged at frame {t}")
                     if self.stop is not None and t >= self.stop:
                         return
-                    shown = _seconds_shown(frame, stream)
+                    shown_s = _end_s(frame, stream)
                     if t >= self.start and (t - self.start) % self.step == 0:
                         yield picture_to_array(frame.to_image(), self.size, self.color)  # type: ignore[no-untyped-call]
-                length = _length_s(container, stream)
-                slack = 1.5 / float(stream.average_rate or 10)
-                if length is not None and shown + slack < length:
-                    raise AssayError(f"{self.path} is damaged: its frames end at {shown:.2f} of {length:.2f} s")
+                length_s = _length_s(container, stream)
+                slack_s = 1.5 / float(stream.average_rate or 10)
+                if length_s is not None and shown_s + slack_s < length_s:
+                    raise AssayError(f"{self.path} is damaged: its frames end at {shown_s:.2f} of {length_s:.2f} s")
         except (av.error.FFmpegError, EOFError) as error:
             raise AssayError(f"{self.path} cannot be decoded past frame {t} ({error})") from error
         if t < 0:
@@ -62,19 +62,20 @@ class Video(Clip):
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the file's bytes and how it is read."""
+        """Hash of the bytes of the file and of how it is read."""
         window = (self.start, self.stop, self.step)
         return fingerprint(file_fingerprint(self.path), self.size, self.color, window)
 
 
-def _seconds_shown(frame: Any, stream: Any) -> float:
-    """When a frame ends, counted from the first; infinity where the file does not say."""
+def _end_s(frame: Any, stream: Any) -> float:
+    """Return when a frame ends, in seconds from the first; infinity where the file does not say."""
     if frame.pts is None:
         return float("inf")
     return float((frame.pts + (frame.duration or 0) - (stream.start_time or 0)) * stream.time_base)
 
 
 def _length_s(container: Any, stream: Any) -> float | None:
+    """Return the duration that the file states, in seconds."""
     if stream.duration is not None:
         return float(stream.duration * stream.time_base)
     return None if container.duration is None else float(container.duration / 1e6)

@@ -1,4 +1,4 @@
-"""Whitening and contrast: what natural images lose before a small network learns from patches of them."""
+"""Whitening and contrast scaling of natural images, before a small network learns from patches of them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def whiten(picture: Array, cutoff: float = CUTOFF) -> Array:
     borders by reflection (the filter acts on the discrete cosine transform). Its mean becomes 0.
 
     Args:
-        picture: … × H × W.
-        cutoff: f₀ in cycles per pixel.
+        picture: One or more pictures, … × H × W.
+        cutoff: The frequency f₀, in cycles per pixel.
 
     Example:
         >>> whiten(np.full((8, 8), 0.7)).round(6).any()
@@ -42,16 +42,16 @@ def whiten(picture: Array, cutoff: float = CUTOFF) -> Array:
 
 
 def fill_range(picture: Array, rms: float | None = None) -> Array:
-    """Scale a whitened picture so that three standard deviations reach ±1, and cut off what goes beyond.
+    """Scale a whitened picture so that three standard deviations reach ±1, and clip what lies beyond.
 
-    x ← clip(x / (3·rms), −1, 1), rms the root mean square of the picture unless it is given; 0 stays 0.
+    x ← clip(x / (3·rms), −1, 1), where rms is the root mean square of the picture unless it is given; 0 stays 0.
     """
     constant = 3 * (float(np.sqrt(np.mean(np.square(picture)))) if rms is None else rms)
     return np.clip(picture / (constant or 1.0), -1, 1).astype(np.float32)
 
 
 def smooth_contrast(frames: Iterable[Array], sigma: float = 10.0) -> Iterator[Array]:
-    """`fill_range` for the frames of a clip, by a constant that varies smoothly in time.
+    """Scale the frames of a clip as `fill_range` does, by a constant that varies smoothly in time.
 
     Frame t is scaled by Σ_w g(w)·rms_{t+w} / Σ_w g(w), g a Gaussian of ``sigma`` frames, cut at 3σ and at the ends
     of the clip. Frames are read 3σ ahead, and no more are kept.
@@ -64,37 +64,37 @@ def smooth_contrast(frames: Iterable[Array], sigma: float = 10.0) -> Iterator[Ar
     reach = int(np.ceil(3 * sigma))
     weight = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
     rms: list[float] = []
-    ahead: deque[Array] = deque()
-    shown = 0
+    read_ahead: deque[Array] = deque()
+    t = 0
 
-    def scaled() -> Array:
-        nonlocal shown
-        low, high = max(shown - reach, 0), min(shown + reach + 1, len(rms))
-        g = weight[low - shown + reach : high - shown + reach]
+    def next_scaled() -> Array:
+        nonlocal t
+        low, high = max(t - reach, 0), min(t + reach + 1, len(rms))
+        g = weight[low - t + reach : high - t + reach]
         constant = float(np.dot(g, rms[low:high]) / g.sum())
-        shown += 1
-        return fill_range(ahead.popleft(), constant)
+        t += 1
+        return fill_range(read_ahead.popleft(), constant)
 
     for frame in frames:
-        ahead.append(frame)
+        read_ahead.append(frame)
         rms.append(float(np.sqrt(np.mean(np.square(frame)))))
-        if len(ahead) > reach:
-            yield scaled()
-    while ahead:
-        yield scaled()
+        if len(read_ahead) > reach:
+            yield next_scaled()
+    while read_ahead:
+        yield next_scaled()
 
 
 def natural_patches(size: int, count: int, seed: int = 0, whitened: bool = True) -> Array:
-    """Patches cut at random places from the grey photographs of `photographs`, count × 1 × size × size.
+    """Cut patches at random places from the grey photographs of `photographs`, count × 1 × size × size.
 
-    Every photograph is whitened and scaled as a whole (see `whiten`, `fill_range`) before it is cut, so that a patch
-    is to its surroundings what it is in the video test.
+    Every photograph is whitened and scaled as a whole (see `whiten`, `fill_range`) before it is cut, so that the
+    surroundings influence a patch as they do in the video test.
 
     Args:
-        size: Side in pixels.
-        count: How many patches.
+        size: Side of the patches in pixels.
+        count: Number of patches.
         seed: Seed of the random places.
-        whitened: False gives the pixels as they are, in [0, 1].
+        whitened: Whether photographs are whitened and scaled; if not, pixels stay as they are, in [0, 1].
     """
     if size < 1 or count < 1:
         raise AssayError(f"size={size}, count={count}: both must be at least 1")
@@ -104,10 +104,10 @@ def natural_patches(size: int, count: int, seed: int = 0, whitened: bool = True)
     if whitened:
         pictures = [fill_range(whiten(picture)) for picture in pictures]
     rng = np.random.default_rng(seed)
-    owner = rng.integers(len(pictures), size=count)
+    picture_of_patch = rng.integers(len(pictures), size=count)
     patches = np.empty((count, 1, size, size), np.float32)
-    for i, which in enumerate(owner):
-        height, width = pictures[which].shape[-2:]
+    for i, number in enumerate(picture_of_patch):
+        height, width = pictures[number].shape[-2:]
         top, left = rng.integers(height - size + 1), rng.integers(width - size + 1)
-        patches[i] = pictures[which][:, top : top + size, left : left + size]
+        patches[i] = pictures[number][:, top : top + size, left : left + size]
     return patches

@@ -1,4 +1,4 @@
-"""Checkpoints of training: where it stands, in one file of tensors that is replaced as a whole."""
+"""Checkpoints of training: its progress, in one file of tensors that is replaced as a whole."""
 
 from __future__ import annotations
 
@@ -18,26 +18,28 @@ from assay.training.recipe import Recipe
 
 
 class Checkpoint:
-    """The checkpoint of one training: weights, the optimiser's state, and whatever else says where it stands.
+    """The checkpoint of one training: weights, the optimiser's state, and how far training has come.
 
     No random state is kept: every epoch begins from its own seed.
 
     Args:
-        path: Where the file is.
+        path: Path of the file.
         network: The network as it is before training.
-        recipe: How it is trained.
-        data: Fingerprint of what it is trained on.
-        every_s: Least number of seconds between two files.
+        recipe: How the network is trained.
+        data: Fingerprint of the data that the network is trained on.
+        every_s: Least number of seconds between two writes of the file.
     """
 
     def __init__(self, path: Path, network: nn.Module, recipe: Recipe, data: str, every_s: float) -> None:
-        self.path, self.network, self.every_s = path, network, every_s
+        self.path = path
+        self.network = network
+        self.every_s = every_s
         settings = {field.name: getattr(recipe, field.name) for field in fields(recipe)}
         self.training = fingerprint(settings, repr(network), network.state_dict(), data)
         self.written = time.monotonic()
 
     def read(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-        """Put network and optimiser where they were; empty if training has not begun."""
+        """Restore network and optimiser, and return the progress; empty if training has not begun."""
         if not self.path.exists():
             return {}
         tensors, progress = read_checkpoint(self.path)
@@ -48,13 +50,13 @@ class Checkpoint:
             )
         self.network.load_state_dict(_under("weights.", tensors))
         for name, parameter in self.network.named_parameters():
-            kept = _under(f"optimizer.{name}.", tensors)
-            if kept:
-                optimizer.state[parameter] = {key: _like(value, parameter) for key, value in kept.items()}
+            moments = _under(f"optimizer.{name}.", tensors)
+            if moments:
+                optimizer.state[parameter] = {key: _like(value, parameter) for key, value in moments.items()}
         return progress
 
     def write(self, optimizer: torch.optim.Optimizer, progress: dict[str, Any], due: bool = False) -> None:
-        """Keep it, if it is due or the last time is long enough ago."""
+        """Write the checkpoint, if it is due or the last one is old enough."""
         if not due and time.monotonic() - self.written < self.every_s:
             return
         tensors: dict[str, Tensor] = {f"weights.{name}": value for name, value in self.network.state_dict().items()}
@@ -66,7 +68,7 @@ class Checkpoint:
 
 
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:
-    """Write tensors and where training stands; the file is either the old one or the new one, never half."""
+    """Write tensors and the progress of training; the file is always a whole one, the old or the new."""
     from safetensors.torch import save
 
     saved = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -77,7 +79,7 @@ def write_checkpoint(path: Path, tensors: dict[str, Tensor], progress: dict[str,
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors and where training stood."""
+    """Read the tensors of a checkpoint and the progress of its training."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -89,11 +91,12 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors whose names begin with a prefix, by the rest of their names."""
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def _like(value: Tensor, parameter: Tensor) -> Tensor:
-    """On the parameter's device and, if of its shape, in its order of memory: fused optimisers insist on it."""
+    """Return a value on the parameter's device and in its memory layout, which fused optimisers require."""
     if value.shape == parameter.shape:
         return torch.empty_like(parameter, dtype=value.dtype, requires_grad=False).copy_(value)
     return value.to(parameter.device)

@@ -15,20 +15,21 @@ WARM_UP = 3  # steps before a graph is recorded: libraries choose their algorith
 
 
 class Snapshot:
-    """What steps of training change, as it is now: tensors, and the moments that an optimiser keeps.
+    """A copy of what steps of training change: tensors, and the moments that an optimiser keeps.
 
     Args:
         tensors: Weights, and whatever else a step changes.
-        optimizer: The optimiser whose moments are kept.
+        optimizer: The optimiser whose moments are copied.
     """
 
     def __init__(self, tensors: Iterable[Tensor], optimizer: torch.optim.Optimizer) -> None:
-        self.tensors, self.optimizer = list(tensors), optimizer
+        self.tensors = list(tensors)
+        self.optimizer = optimizer
         self.values = [tensor.detach().clone() for tensor in self.tensors]
         self.moments = {p: {k: v.clone() for k, v in optimizer.state[p].items()} for p in _parameters(optimizer)}
 
     def restore(self) -> None:
-        """Put all of it back, in place; moments that did not exist become 0."""
+        """Restore all tensors and moments, in place; moments that did not exist become 0."""
         with torch.no_grad():
             for tensor, value in zip(self.tensors, self.values, strict=True):
                 tensor.copy_(value)
@@ -41,12 +42,13 @@ class RecordedStep:
     """A step on a GPU, recorded once as a CUDA graph and replayed: small steps cost the host more than the GPU."""
 
     def __init__(self, step: Callable[[Tensor], None], optimizer: torch.optim.Optimizer) -> None:
-        self.step, self.optimizer = step, optimizer
+        self.step = step
+        self.optimizer = optimizer
         self.graph: torch.cuda.CUDAGraph | None = None
         self.batch = torch.empty(0)
 
     def __call__(self, batch: Tensor) -> None:
-        """Take the step on a batch; the first one is recorded, and those of another shape are taken as they are."""
+        """Take the step on a batch; the first is recorded, and on a batch of another shape nothing is replayed."""
         if self.graph is None:
             self._record(batch)
         if batch.shape != self.batch.shape:  # the last batch of an epoch may be smaller
@@ -57,21 +59,21 @@ class RecordedStep:
         self.graph.replay()
 
     def _record(self, batch: Tensor) -> None:
-        """Warming up and recording take steps; what they change is put back."""
+        """Record the step, and undo what warming up and recording change."""
         self.batch = batch.clone()
         before = Snapshot(_parameters(self.optimizer), self.optimizer)
-        random = torch.cuda.get_rng_state(batch.device)
-        aside = torch.cuda.Stream(batch.device)  # type: ignore[no-untyped-call]
-        aside.wait_stream(torch.cuda.current_stream(batch.device))
-        with torch.cuda.stream(aside):
+        random_state = torch.cuda.get_rng_state(batch.device)
+        warm_up_stream = torch.cuda.Stream(batch.device)  # type: ignore[no-untyped-call]
+        warm_up_stream.wait_stream(torch.cuda.current_stream(batch.device))
+        with torch.cuda.stream(warm_up_stream):
             for _ in range(WARM_UP):
                 self.step(self.batch)
-        torch.cuda.current_stream(batch.device).wait_stream(aside)
+        torch.cuda.current_stream(batch.device).wait_stream(warm_up_stream)
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
             self.step(self.batch)
         before.restore()
-        torch.cuda.set_rng_state(random, batch.device)
+        torch.cuda.set_rng_state(random_state, batch.device)
 
 
 def _parameters(optimizer: torch.optim.Optimizer) -> list[Tensor]:

@@ -1,4 +1,4 @@
-"""Greedy layer-wise learning: each layer learns from what the layers below make of the data. One network or many.
+"""Greedy layer-wise learning of one network or many: each layer learns from the outputs of the layers below.
 
 Bengio, Lamblin, Popovici, Larochelle 2007.
 """
@@ -23,28 +23,28 @@ from assay.training.checkpoint import read_checkpoint, write_checkpoint
 from assay.training.cuda_graph import RecordedStep
 from assay.training.populations import State, stacked
 
-PREPARE = 1000  # inputs that layers are prepared with
+PREPARE = 1000  # number of inputs that layers are prepared with
 
 
 class Stack(Protocol):
-    """A network of layers that learn one after the other."""
+    """A network whose layers learn one after the other."""
 
     stack: nn.ModuleList
-    """Its layers: modules with a method ``loss(x)``, a scalar, for an input ``x`` of that layer; and, if they have it,
-    ``prepare(x)``, called once with some inputs before learning begins."""
+    """Its layers: modules with a method ``loss(x)`` that returns a scalar for inputs ``x`` of that layer, and
+    optionally a method ``prepare(x)``, called once with some inputs before learning begins."""
 
 
 @dataclass(frozen=True)
 class Greedy:
-    """How to learn.
+    """Settings of greedy layer-wise learning.
 
     Args:
-        epochs: Passes over the data for each layer.
-        batch_size: Inputs per step.
-        learning_rate: Of Adam at the start; it falls linearly towards 0, epoch by epoch.
-        seed: Of the order of the data and of what the layers sample.
-        checkpoint: Where to keep what is learned so far; training goes on from there if it is the same training.
-        every: Epochs between checkpoints.
+        epochs: Number of passes over the data for each layer.
+        batch_size: Number of inputs per step.
+        learning_rate: Learning rate of Adam at the start; it falls linearly towards 0, epoch by epoch.
+        seed: Seed of the order of the data and of what the layers sample.
+        checkpoint: File that keeps what is learned so far; the same training continues from it.
+        every: Number of epochs between checkpoints.
     """
 
     epochs: int = 30
@@ -75,44 +75,45 @@ def population(networks: Sequence[Stack], data: Tensor | np.ndarray[Any, Any], s
     parameter by itself. Only the rounding of sums differs, and what layers sample.
 
     Args:
-        networks: Of one architecture, all on one device.
-        data: Inputs, the first axis is the samples; moved to that device as a whole.
-        settings: How.
+        networks: Networks of one architecture, all on one device.
+        data: Inputs, with samples along the first axis; moved to that device as a whole.
+        settings: How the networks learn.
     """
     settings = settings or Greedy()
-    parts = [list(network.stack) for network in networks]
-    if not parts or not parts[0]:
+    stacks = [list(network.stack) for network in networks]
+    if not stacks or not stacks[0]:
         raise AssayError("no networks, or networks without layers, to train")
-    if any(_form(part) != _form(parts[0]) for part in parts):
+    if any(_form(stack) != _form(stacks[0]) for stack in stacks):
         raise AssayError("the networks of a population differ in shape or form: train each by itself")
-    device = next(parts[0][0].parameters()).device
+    device = next(stacks[0][0].parameters()).device
     samples = torch.as_tensor(data)
     if not torch.isfinite(samples).all():
         raise AssayError("the data to learn from have NaN or infinite values")
     samples = samples.to(device, torch.float32)
-    saved = _Saved(settings, parts, samples)
-    for depth in range(len(parts[0])):
+    saved = _Saved(settings, stacks, samples)
+    for depth in range(len(stacks[0])):
         if depth < saved.depth:
             continue
-        begun = saved.epoch if depth == saved.depth else 0
-        learners, lower = [p[depth] for p in parts], [nn.Sequential(*p[:depth]) for p in parts]
-        if not begun:
+        epochs_done = saved.epoch if depth == saved.depth else 0
+        learners = [stack[depth] for stack in stacks]
+        lower = [nn.Sequential(*stack[:depth]) for stack in stacks]
+        if not epochs_done:
             _prepare(learners, lower, samples[:PREPARE])
         layer = _Layer(learners, lower, settings)
-        if begun:
+        if epochs_done:
             layer.restore(saved.tensors)
-        for epoch in range(begun, settings.epochs):
+        for epoch in range(epochs_done, settings.epochs):
             layer.learn(samples, f"{settings.seed}/{depth}/{epoch}", 1 - epoch / settings.epochs)
-            report(f"learning layer {depth + 1} of {len(parts[0])}", epoch + 1, settings.epochs)
+            report(f"learning layer {depth + 1} of {len(stacks[0])}", epoch + 1, settings.epochs)
             if saved.path is not None and ((epoch + 1) % settings.every == 0 or epoch + 1 == settings.epochs):
                 layer.write_back()
-                saved.write(saved.path, parts, layer, depth, epoch + 1)
+                saved.write(saved.path, stacks, layer, depth, epoch + 1)
         layer.write_back()
 
 
-def _form(part: Sequence[nn.Module]) -> list[Any]:
-    """What networks of a population have in common: shapes, and settings that are not tensors."""
-    layers = nn.ModuleList(part)
+def _form(stack: Sequence[nn.Module]) -> list[Any]:
+    """Return what the networks of a population must have in common: shapes, and settings that are not tensors."""
+    layers = nn.ModuleList(stack)
     plain = (bool, int, float, str)
     settings = [{k: v for k, v in vars(m).items() if isinstance(v, plain)} for m in layers.modules()]
     return [*(tuple(p.shape) for p in layers.parameters()), *settings]
@@ -129,15 +130,16 @@ class _Layer:
     """One layer of all networks while it learns."""
 
     def __init__(self, learners: Sequence[nn.Module], lower: Sequence[nn.Module], settings: Greedy) -> None:
-        self.learners, self.settings = learners, settings
+        self.learners = learners
+        self.settings = settings
         self.stacked = len(learners) > 1
         if self.stacked:
             parameters, self.buffers = stack_module_state(learners)
             self.parameters = {name: p.detach().requires_grad_() for name, p in parameters.items()}
             self.loss = stacked(learners[0], "loss")
-            own, more = stack_module_state(lower)
+            lower_parameters, lower_buffers = stack_module_state(lower)
             forward = stacked(lower[0])
-            self.below: Callable[[Tensor], Tensor] = lambda x: forward(own | more, x, True)
+            self.below: Callable[[Tensor], Tensor] = lambda x: forward(lower_parameters | lower_buffers, x, True)
             self.first = not list(lower[0].parameters())
         else:
             self.parameters = {name: p for name, p in learners[0].named_parameters() if p.requires_grad}
@@ -146,16 +148,16 @@ class _Layer:
         # A tensor, so that a recorded step sees it change.
         self.rate = torch.tensor(settings.learning_rate, device=next(iter(self.parameters.values())).device)
         self.optimizer = torch.optim.Adam(self.parameters.values(), lr=self.rate, fused=gpu or None, capturable=gpu)
-        self.steps = RecordedStep(self._step, self.optimizer) if gpu else self._step
+        self.take_step = RecordedStep(self._step, self.optimizer) if gpu else self._step
 
-    def learn(self, samples: Tensor, seed: str, pace: float) -> None:
-        """One epoch at a share of the learning rate; the seed says in which order, and what is sampled."""
-        self.rate.fill_(self.settings.learning_rate * pace)
+    def learn(self, samples: Tensor, seed: str, rate_share: float) -> None:
+        """Learn for one epoch at a share of the learning rate; the seed decides the order and what is sampled."""
+        self.rate.fill_(self.settings.learning_rate * rate_share)
         number = int(fingerprint(seed)[:12], 16)
         order = torch.randperm(len(samples), generator=torch.Generator().manual_seed(number))
         with seeded(number, samples.device):
             for batch in torch.split(order.to(samples.device), self.settings.batch_size):
-                self.steps(samples[batch])
+                self.take_step(samples[batch])
 
     def _step(self, batch: Tensor) -> None:
         with torch.no_grad():
@@ -169,7 +171,7 @@ class _Layer:
         self.optimizer.step()
 
     def write_back(self) -> None:
-        """Put what was learned into the networks."""
+        """Copy the learned parameters into the networks."""
         with torch.no_grad():
             for name, values in self.parameters.items():
                 for i, learner in enumerate(self.learners):
@@ -178,15 +180,15 @@ class _Layer:
             raise AssayError("learning diverged: weights are NaN or infinite; try a smaller learning rate")
 
     def state(self) -> State:
-        """The optimiser's moments, by parameter."""
-        found = {}
+        """Return the moments of the optimiser, by kind and parameter."""
+        moments = {}
         for name, parameter in self.parameters.items():
             for key, value in self.optimizer.state[parameter].items():
-                found[f"adam.{key}.{name}"] = value
-        return found
+                moments[f"adam.{key}.{name}"] = value
+        return moments
 
     def restore(self, tensors: State) -> None:
-        """Go on with those moments; the weights are in the networks already."""
+        """Give the optimiser the moments of a checkpoint; the weights are in the networks already."""
         for name, parameter in self.parameters.items():
             moments = {
                 key.split(".")[1]: value
@@ -198,16 +200,18 @@ class _Layer:
 
 
 class _Saved:
-    """The checkpoint of a training: where it stands, and that it is this training and no other."""
+    """The checkpoint of a training: its progress, refused if it belongs to another training."""
 
-    def __init__(self, settings: Greedy, parts: list[list[nn.Module]], samples: Tensor) -> None:
-        self.path, self.depth, self.epoch = settings.checkpoint, 0, 0
+    def __init__(self, settings: Greedy, stacks: list[list[nn.Module]], samples: Tensor) -> None:
+        self.path = settings.checkpoint
+        self.depth = 0
+        self.epoch = 0
         self.tensors: State = {}
         if self.path is None:
             return
-        how = {k: v for k, v in asdict(settings).items() if k not in ("checkpoint", "every")}
-        start = [[layer.state_dict() for layer in part] for part in parts]
-        self.training = fingerprint(how, start, samples)
+        decisive = {k: v for k, v in asdict(settings).items() if k not in ("checkpoint", "every")}
+        start = [[layer.state_dict() for layer in stack] for stack in stacks]
+        self.training = fingerprint(decisive, start, samples)
         if not self.path.exists():
             return
         self.tensors, progress = read_checkpoint(self.path)
@@ -218,15 +222,15 @@ class _Saved:
             )
         self.depth, self.epoch = progress["depth"], progress["epoch"]
         with torch.no_grad():
-            for i, part in enumerate(parts):
-                for name, parameter in nn.ModuleList(part).named_parameters():
+            for i, stack in enumerate(stacks):
+                for name, parameter in nn.ModuleList(stack).named_parameters():
                     parameter.copy_(self.tensors[f"weights.{i}.{name}"])
 
-    def write(self, path: Path, parts: list[list[nn.Module]], layer: _Layer, depth: int, epoch: int) -> None:
+    def write(self, path: Path, stacks: list[list[nn.Module]], layer: _Layer, depth: int, epoch: int) -> None:
         weights = {
             f"weights.{i}.{name}": parameter
-            for i, part in enumerate(parts)
-            for name, parameter in nn.ModuleList(part).named_parameters()
+            for i, stack in enumerate(stacks)
+            for name, parameter in nn.ModuleList(stack).named_parameters()
         }
         progress = {"training": self.training, "depth": depth, "epoch": epoch}
         write_checkpoint(path, weights | layer.state(), progress)

@@ -1,4 +1,4 @@
-"""Recipe: everything that decides what supervised training makes of a network and its data."""
+"""The recipe of supervised training: every setting that, with network and data, decides its result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ Schedule = Literal["constant", "plateau", "cosine"]
 Precision = Literal["float32", "tf32", "bfloat16"]
 Augmentation = Callable[[Tensor, torch.Generator], Tensor]
 
-PATIENCE, FACTOR, THRESHOLD = 5, 0.1, 1e-4
+# Of the schedule "plateau": epochs without progress that are allowed, what the rate is multiplied by, and how much
+# lower (as a share) a loss must be to count as progress.
+PATIENCE = 5
+FACTOR = 0.1
+THRESHOLD = 1e-4
 
 
 @dataclass(frozen=True)
@@ -27,21 +31,21 @@ class Recipe:
 
     Args:
         optimizer: ``"sgd"`` (momentum 0.9) or ``"adam"``.
-        learning_rate: η, at the start.
-        batch_size: Inputs per step. The last, incomplete batch of an epoch is left out; every epoch is in another
-            order.
+        learning_rate: Learning rate η at the start.
+        batch_size: Number of inputs per step. The last, incomplete batch of an epoch is left out; every epoch has
+            another order.
         weight_decay: λ; λ‖W‖²/2 is added to the loss for the weights W of convolutions and linear layers, not for
             biases or batch norm.
-        epochs: At most so many passes over the data.
+        epochs: Largest number of passes over the data.
         stop_loss: Stop when the mean cross-entropy on the training data is at most this.
         stop_accuracy: Stop when the accuracy on the training data is at least this. Either criterion suffices.
         check_every: Epochs between checks of the criteria, in eval mode, on the data as the epoch showed them.
-        schedule: ``"constant"``, ``"cosine"`` or ``"plateau"``; see `rate`.
-        augmentation: What is shown instead of the inputs: called at the start of every epoch with all of them and a
-            random number generator on their device, returns as many of the same shape.
+        schedule: How the learning rate changes: ``"constant"``, ``"cosine"`` or ``"plateau"``; see `rate`.
+        augmentation: A function called at the start of every epoch with all inputs and a random number generator on
+            their device; it returns what is shown in their place, as many and of the same shape.
         precision: ``"float32"``; ``"tf32"``, on a GPU products of 10-bit mantissas; or ``"bfloat16"``, autocast.
-        seed: Of the order, dropout and augmentation; epoch by epoch, so that an epoch depends on no random state.
-            (Initial weights are the network's own.)
+        seed: Seed of the order, dropout and augmentation, from which each epoch derives seeds of its own, so that it
+            depends on no random state. (Initial weights are the network's own.)
 
     Example:
         >>> Recipe(optimizer="adam", learning_rate=1e-3, stop_loss=0.01).reached(loss=0.009, accuracy=1.0)
@@ -79,13 +83,13 @@ class Recipe:
             raise AssayError(f"stop_accuracy={self.stop_accuracy} is a share: in (0, 1]")
 
     def reached(self, loss: float, accuracy: float) -> bool:
-        """Whether training may stop."""
+        """Return whether a loss or an accuracy on the training data meets a criterion to stop."""
         return (self.stop_loss is not None and loss <= self.stop_loss) or (
             self.stop_accuracy is not None and accuracy >= self.stop_accuracy
         )
 
     def rate(self, losses: Sequence[float]) -> float:
-        """The learning rate of the next epoch, after epochs with these mean losses of their steps.
+        """Return the learning rate of the next epoch, given the mean loss of the steps of each epoch so far.
 
         With t epochs done of T: ``constant`` η; ``cosine`` η(1 + cos(πt/T))/2; ``plateau`` η·0.1ᵏ, where k counts
         how often 6 epochs in a row brought no loss below 0.9999 times the lowest so far.
@@ -101,17 +105,22 @@ class Recipe:
         return self.learning_rate
 
     def number(self, purpose: str, epoch: int) -> int:
-        """The seed of one epoch for one purpose."""
+        """Return the seed of one epoch for one purpose."""
         return int(fingerprint(f"{self.seed}/{purpose}/{epoch}")[:12], 16)
 
 
 def _plateaus(losses: Sequence[float]) -> int:
-    lowest, bad, found = math.inf, 0, 0
+    """Count how often the loss stopped falling for longer than the patience."""
+    lowest = math.inf
+    epochs_without_progress = 0
+    plateaus = 0
     for loss in losses:
         if loss < lowest * (1 - THRESHOLD):
-            lowest, bad = loss, 0
+            lowest = loss
+            epochs_without_progress = 0
         else:
-            bad += 1
-        if bad > PATIENCE:
-            bad, found = 0, found + 1
-    return found
+            epochs_without_progress += 1
+        if epochs_without_progress > PATIENCE:
+            epochs_without_progress = 0
+            plateaus += 1
+    return plateaus

@@ -1,4 +1,4 @@
-"""What became of a training."""
+"""The result of a training: how it ended, and its epochs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ NAN = float("nan")
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one epoch did.
+    """Learning rate, loss and accuracy of one epoch.
 
     Args:
-        learning_rate: During it.
-        running_loss: Mean cross-entropy of its steps, each before its update, in training mode.
-        loss: Mean cross-entropy on the training data after it, in eval mode; NaN where it was not checked.
-        accuracy: The share of the training data classified rightly after it; NaN likewise.
+        learning_rate: Learning rate during the epoch.
+        running_loss: Mean cross-entropy of the epoch's steps, each before its update, in training mode.
+        loss: Mean cross-entropy on the training data after the epoch, in eval mode; NaN where it was not checked.
+        accuracy: Share of the training data classified correctly after the epoch; NaN where it was not checked.
     """
 
     learning_rate: float
@@ -31,9 +31,9 @@ class Trained:
     """How a training ended.
 
     Args:
-        status: ``"stopped"`` at the criterion; ``"ended"`` after the last epoch, the criterion not reached or none
-            given; ``"diverged"``, the loss became NaN or infinite, and the weights mean nothing.
-        history: All epochs.
+        status: ``"stopped"`` at the criterion; ``"ended"`` after the last epoch, with the criterion not reached or
+            not given; ``"diverged"`` when the loss became NaN or infinite, so that the weights mean nothing.
+        history: All epochs in order.
 
     Example:
         >>> trained = Trained("stopped", (Epoch(0.1, 2.3), Epoch(0.1, 0.2, loss=0.01, accuracy=1.0)))
@@ -46,7 +46,7 @@ class Trained:
 
     @property
     def epochs(self) -> int:
-        """How many were run."""
+        """Number of epochs that were run."""
         return len(self.history)
 
     @property
@@ -61,5 +61,5 @@ class Trained:
 
     @property
     def accuracy(self) -> float:
-        """On the training data at the end; NaN if diverged."""
+        """Accuracy on the training data at the end; NaN if diverged."""
         return self.history[-1].accuracy

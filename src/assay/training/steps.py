@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from assay.core.arithmetic import Arithmetic, reproducible
 from assay.core.arrays import channels_last
+from assay.core.determinism import Arithmetic, reproducible
 from assay.core.errors import AssayError, first_line
 from assay.training.cuda_graph import WARM_UP, Snapshot
 from assay.training.recipe import Recipe
@@ -25,25 +25,29 @@ log = logging.getLogger(__name__)
 Turns = Generator[None, None, tuple[float, float]]
 
 MOMENTUM = 0.9
-SHOWN = 1024  # inputs per forward pass of an evaluation
+EVALUATED_AT_ONCE = 1024  # inputs per forward pass of an evaluation
 
 
 class Steps:
     """Training steps on data that are on the network's device already.
 
     Args:
-        network: Is trained in place.
-        inputs: N×…; shared with other networks, never written to.
-        labels: N.
-        recipe: How.
-        stream: Where the work goes on a GPU; ``None`` on a CPU.
+        network: The network, which is trained in place.
+        inputs: Inputs N×…; shared with other networks, never written to.
+        labels: The class of each input.
+        recipe: How the network is trained.
+        stream: The stream of the work on a GPU; ``None`` on a CPU.
     """
 
     def __init__(
         self, network: nn.Module, inputs: Tensor, labels: Tensor, recipe: Recipe, stream: torch.cuda.Stream | None
     ) -> None:
-        self.network, self.recipe, self.stream = network, recipe, stream
-        self.inputs, self.labels, self.device = inputs, labels, inputs.device
+        self.network = network
+        self.recipe = recipe
+        self.stream = stream
+        self.inputs = inputs
+        self.labels = labels
+        self.device = inputs.device
         if stream is not None:
             _lay_out(network, torch.channels_last)
         # What a recorded step reads and writes stays where it is: only its content changes.
@@ -60,8 +64,8 @@ class Steps:
         self.recorded = stream is None
 
     def begin(self, epoch: int, rate: float) -> None:
-        """An epoch: its order, its augmented data, its learning rate."""
-        order = torch.randperm(len(self.inputs), generator=self._drawn("order", epoch, "cpu"))
+        """Begin an epoch: set its order, its augmented data and its learning rate."""
+        order = torch.randperm(len(self.inputs), generator=self._generator("order", epoch, "cpu"))
         if self.stream is not None:
             self.stream.wait_stream(torch.cuda.current_stream(self.device))
         with self.own():
@@ -80,7 +84,7 @@ class Steps:
             self.total.zero_()
 
     def step(self) -> None:
-        """One step on the next batch; on a GPU it is only sent there."""
+        """Take one step on the next batch; on a GPU the work is only queued."""
         if self.graph is not None:
             with torch.cuda.stream(self.stream):
                 self.graph.replay()
@@ -89,18 +93,19 @@ class Steps:
                 self._step()
 
     def settle(self) -> Iterator[None]:
-        """Give way to others until the GPU has done what was sent."""
+        """Give way to other networks until the GPU has done the queued work."""
         if self.stream is not None:
             done = self.stream.record_event()
             while not done.query():
                 yield
 
     def evaluate(self) -> Turns:
-        """Mean cross-entropy and accuracy on the data as shown, in eval mode; gives way after every batch."""
+        """Return mean cross-entropy and accuracy on the data as shown, in eval mode; give way after every batch."""
         with self.own():
             sums = torch.zeros(2, dtype=torch.float64, device=self.device)
         self.network.eval()
-        for x, y in zip(torch.split(self.shown, SHOWN), torch.split(self.labels, SHOWN), strict=True):
+        inputs, labels = torch.split(self.shown, EVALUATED_AT_ONCE), torch.split(self.labels, EVALUATED_AT_ONCE)
+        for x, y in zip(inputs, labels, strict=True):
             with self.own(), torch.no_grad():
                 logits = self._logits(x).float()
                 sums[0] += F.cross_entropy(logits, y, reduction="sum")
@@ -112,7 +117,7 @@ class Steps:
         return loss, accuracy
 
     def close(self) -> None:
-        """Leave the network as any other: no graph, no gradients, weights in the usual order of memory."""
+        """Leave an ordinary network: no graph, no gradients, weights in the usual memory layout."""
         if self.stream is not None:
             self.stream.synchronize()
         self.optimizer.zero_grad(set_to_none=True)
@@ -124,9 +129,9 @@ class Steps:
 
     @contextmanager
     def own(self) -> Iterator[None]:
-        """Inside the block torch works in this network's stream and precision and draws its random numbers."""
+        """Make torch use this network's stream, precision and random numbers inside the block."""
         if self.stream is None:
-            others = torch.get_rng_state()
+            state_outside = torch.get_rng_state()
             torch.set_rng_state(self.generator.get_state())
             with self.arithmetic.used():
                 try:
@@ -134,17 +139,17 @@ class Steps:
                 finally:
                     self.arithmetic = Arithmetic.here()
                     self.generator.set_state(torch.get_rng_state())
-                    torch.set_rng_state(others)
+                    torch.set_rng_state(state_outside)
             return
         default = torch.cuda.default_generators[self.device.index]
-        everybodys = default.graphsafe_get_state()
-        # A graph keeps the state that is the default's while it is recorded: its replays draw from it, and only they.
+        generator_outside = default.graphsafe_get_state()
+        # A graph keeps the state that is the default while it is recorded: its replays, and nothing else, draw from it.
         default.graphsafe_set_state(self.generator)
         try:
             with torch.cuda.stream(self.stream), reproducible(tf32=self.recipe.precision == "tf32"):
                 yield
         finally:
-            default.graphsafe_set_state(everybodys)
+            default.graphsafe_set_state(generator_outside)
 
     def _step(self) -> None:
         rows = self.order.index_select(0, self.at)[0]
@@ -160,7 +165,7 @@ class Steps:
     def _logits(self, x: Tensor) -> Tensor:
         x = x if self.stream is None else channels_last(x)
         half = self.recipe.precision == "bfloat16"
-        # No cache of converted weights: inside somebody else's autocast it would outlive the step that changes them.
+        # No cache of converted weights: inside a caller's autocast it would outlive the step that changes the weights.
         with torch.autocast(self.device.type, torch.bfloat16, enabled=half, cache_enabled=False):
             logits: Tensor = self.network(x)
         return logits
@@ -168,7 +173,7 @@ class Steps:
     def _augment(self, epoch: int) -> None:
         if self.recipe.augmentation is None:
             return
-        shown = self.recipe.augmentation(self.inputs, self._drawn("augmentation", epoch, self.device))
+        shown = self.recipe.augmentation(self.inputs, self._generator("augmentation", epoch, self.device))
         if shown.shape != self.inputs.shape:
             raise AssayError(
                 f"augmentation={self.recipe.augmentation!r} made {tuple(shown.shape)} of inputs "
@@ -176,11 +181,11 @@ class Steps:
             )
         self.shown.copy_(shown)
 
-    def _drawn(self, purpose: str, epoch: int, device: torch.device | str) -> torch.Generator:
+    def _generator(self, purpose: str, epoch: int, device: torch.device | str) -> torch.Generator:
         return torch.Generator(device).manual_seed(self.recipe.number(purpose, epoch))
 
     def _record(self) -> None:
-        """Record the step; what warming up changed is put back, so that a recorded training is the same training."""
+        """Record the step and undo what warming up changed, so that a recorded training is the same training."""
         graph = torch.cuda.CUDAGraph()
         with self.own():
             before = Snapshot([*self.network.parameters(), *self.network.buffers()], self.optimizer)
@@ -199,25 +204,25 @@ class Steps:
                 type(self.network).__name__,
                 first_line(error),
             )
-            self.generator = torch.Generator(self.device)  # the other one believes for ever that a graph is recorded
+            self.generator = torch.Generator(self.device)  # the old one stays in the state of being recorded
             self.optimizer.zero_grad(set_to_none=True)
         with self.own():
             before.restore()
 
 
 def _lay_out(network: nn.Module, memory: torch.memory_format) -> None:
-    """The weights of two-dimensional convolutions in that order of memory."""
+    """Give the weights of two-dimensional convolutions a memory layout."""
     for parameter in network.parameters():
         if parameter.dim() == 4:
             parameter.data = parameter.data.contiguous(memory_format=memory)
 
 
 def _optimizer(network: nn.Module, recipe: Recipe, rate: Tensor | float) -> torch.optim.Optimizer:
-    """On a GPU the rate is a tensor there, so that a recorded step sees it change."""
-    learned = [p for p in network.parameters() if p.requires_grad]
+    """Return the optimiser of a recipe; on a GPU the rate is a tensor, so that a recorded step sees it change."""
+    trainable = [p for p in network.parameters() if p.requires_grad]
     groups = [
-        {"params": [p for p in learned if p.dim() > 1], "weight_decay": recipe.weight_decay},
-        {"params": [p for p in learned if p.dim() <= 1], "weight_decay": 0.0},
+        {"params": [p for p in trainable if p.dim() > 1], "weight_decay": recipe.weight_decay},
+        {"params": [p for p in trainable if p.dim() <= 1], "weight_decay": 0.0},
     ]
     groups = [group for group in groups if group["params"]]
     gpu = isinstance(rate, Tensor)

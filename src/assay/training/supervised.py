@@ -1,4 +1,4 @@
-"""Supervised training of classifiers: one network, or many side by side, resumable, until they know their data."""
+"""Supervised training of classifiers, one or many side by side, resumable, until they fit their data."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ def train_many(
     networks fill it together. Each draws its order, dropout and augmentation from its recipe's seed.
 
     Args:
-        networks: Give logits N×classes; they may differ in everything. Taken one by one as there is room, so a
-            generator may build them. Each is trained on the device it is on.
-        inputs: N×…, floating point; moved to that device as a whole.
-        labels: N whole numbers from 0.
+        networks: Networks that return logits N×classes and may otherwise differ in everything. Each is taken when there
+            is room for it, so a generator may build them, and trained on the device it is on.
+        inputs: Inputs N×…, floating point; moved to that device as a whole.
+        labels: The class of each input, a whole number from 0.
         recipes: How to train each network.
-        at_once: How many are trained side by side; of no influence on the result.
-        checkpoints: A file for each network, from which its training goes on where it was broken off, to the same
-            result; of a finished training it is the result. Files stay when training is done.
+        at_once: Number of networks trained side by side; it has no influence on the results.
+        checkpoints: A file for each network, from which an interrupted training continues to the same result; that of
+            a finished training holds the result. Files stay when training is done.
         every_s: Least number of seconds between two checkpoints of a network; they are written after an epoch.
-        on_done: Called as (number, network, result) when a network is done.
+        on_done: Function called as (number, network, result) when a network is done.
 
     Returns:
-        One result for each network, in order. A network that diverges says so; the others go on.
+        One result for each network, in order. The result of a network that diverges says so; the others continue.
     """
     paths = [None] * len(recipes) if checkpoints is None else list(checkpoints)
     counts = {"recipes": len(recipes), "checkpoints": len(paths)}
@@ -89,11 +89,11 @@ def train_many(
     devices = _Devices(inputs, labels)
     content = fingerprint(inputs, labels) if any(paths) else ""
     results: dict[int, Trained] = {}
-    epochs = [0] * len(recipes)
+    epochs_done = [0] * len(recipes)
 
-    def told(number: int, done: int) -> None:
-        epochs[number] = done
-        report("training, in epochs", sum(epochs), sum(recipe.epochs for recipe in recipes))
+    def report_epochs(number: int, done: int) -> None:
+        epochs_done[number] = done
+        report("training, in epochs", sum(epochs_done), sum(recipe.epochs for recipe in recipes))
 
     def job(number: int, network: nn.Module) -> Generator[None]:
         recipe, path = recipes[number], paths[number]
@@ -101,8 +101,8 @@ def train_many(
         saved = None if path is None else Checkpoint(path, network, recipe, content, every_s)
         with devices.stream(x.device) as stream:
             steps = Steps(network, x, y, recipe, stream)
-            results[number] = yield from _training(steps, saved, lambda done: told(number, done))
-        told(number, recipe.epochs)
+            results[number] = yield from _training(steps, saved, lambda done: report_epochs(number, done))
+        report_epochs(number, recipe.epochs)
         if on_done is not None:
             on_done(number, network, results[number])
 
@@ -119,6 +119,7 @@ def train_many(
 
 
 def _take_turns(jobs: Iterator[Generator[None]], at_once: int) -> None:
+    """Run jobs in turns, a number of them at a time, until none is left."""
     running = list(islice(jobs, at_once))
     try:
         while running:
@@ -131,7 +132,9 @@ def _take_turns(jobs: Iterator[Generator[None]], at_once: int) -> None:
             job.close()
 
 
-def _training(steps: Steps, saved: Checkpoint | None, told: Callable[[int], None]) -> Generator[None, None, Trained]:
+def _training(
+    steps: Steps, saved: Checkpoint | None, on_epoch: Callable[[int], None]
+) -> Generator[None, None, Trained]:
     """Train one network, giving way to others after every step."""
     network, recipe, optimizer = steps.network, steps.recipe, steps.optimizer
     was_training = network.training
@@ -163,7 +166,7 @@ def _training(steps: Steps, saved: Checkpoint | None, told: Callable[[int], None
             if saved is not None:
                 rows = [asdict(epoch) for epoch in history]
                 saved.write(optimizer, {"status": status, "history": rows}, due=status is not None)
-            told(len(history))
+            on_epoch(len(history))
     finally:
         steps.close()
         network.train(was_training)
@@ -171,37 +174,39 @@ def _training(steps: Steps, saved: Checkpoint | None, told: Callable[[int], None
 
 
 class _Devices:
-    """The data on every device that has a network, and the streams that nobody uses there."""
+    """The data on every device that has a network, and the streams that are free there."""
 
     def __init__(self, inputs: Tensor, labels: Tensor) -> None:
-        self.given, self.moved = (inputs, labels), dict[torch.device, tuple[Tensor, Tensor]]()
-        self.streams: dict[torch.device, list[torch.cuda.Stream]] = {}
+        self.inputs = inputs
+        self.labels = labels
+        self.data_by_device: dict[torch.device, tuple[Tensor, Tensor]] = {}
+        self.free_streams: dict[torch.device, list[torch.cuda.Stream]] = {}
 
     def data(self, network: nn.Module) -> tuple[Tensor, Tensor]:
-        """The data where the network is; an error if it cannot classify them."""
+        """Return the data on the device of a network; raise an error if it cannot classify them."""
         parameter = next(network.parameters(), None)
         if parameter is None:
             raise AssayError(f"{type(network).__name__} has no parameters to train")
         device = parameter.device
-        if device not in self.moved:
-            inputs, labels = self.given
-            self.moved[device] = inputs.to(device, torch.float32).contiguous(), labels.to(device, torch.int64)
-        inputs, labels = self.moved[device]
+        if device not in self.data_by_device:
+            inputs, labels = self.inputs.to(device, torch.float32).contiguous(), self.labels.to(device, torch.int64)
+            self.data_by_device[device] = inputs, labels
+        inputs, labels = self.data_by_device[device]
         _require_classes(network, inputs, labels)
         return inputs, labels
 
     @contextmanager
     def stream(self, device: torch.device) -> Iterator[torch.cuda.Stream | None]:
-        """A stream of one's own on a GPU; ``None`` on a CPU."""
+        """Lend a stream that nobody else uses on a GPU; ``None`` on a CPU."""
         if device.type != "cuda":
             yield None
             return
-        free = self.streams.setdefault(device, [])
-        mine = free.pop() if free else torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        free = self.free_streams.setdefault(device, [])
+        stream = free.pop() if free else torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         try:
-            yield mine
+            yield stream
         finally:
-            free.append(mine)
+            free.append(stream)
 
 
 def _require_data(inputs: Tensor, labels: Tensor, recipes: Sequence[Recipe]) -> None:
@@ -223,6 +228,7 @@ def _require_data(inputs: Tensor, labels: Tensor, recipes: Sequence[Recipe]) -> 
 
 
 def _require_classes(network: nn.Module, inputs: Tensor, labels: Tensor) -> None:
+    """Raise an error unless the network returns a logit for every class of the labels."""
     was_training = network.training
     try:
         with torch.no_grad():

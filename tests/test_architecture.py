@@ -160,6 +160,7 @@ def test_reports_know_no_network_and_measures_no_file():
 
 
 def test_the_public_api_is_flat_and_documented():
+    assert set(assay.__all__) == {*assay._HOME, *assay._ROOMS} and set(assay.__all__) <= set(dir(assay))
     for name in assay.__all__:
         thing = getattr(assay, name)
         if inspect.isclass(thing) or inspect.isfunction(thing):

@@ -41,7 +41,41 @@ _HOME = {
     "turning_angles": "assay.measures.straightness.measure",
 }
 _ROOMS = ("broad", "networks", "stimuli", "studies", "training")
-__all__ = [*sorted(_HOME), *_ROOMS]  # noqa: PLE0604
+__all__ = [
+    "ALL",
+    "AssayError",
+    "AugmentationRobustness",
+    "ClusterSeparation",
+    "Invariance",
+    "Margins",
+    "Measure",
+    "Norms",
+    "PerturbationResponse",
+    "Plan",
+    "Resources",
+    "Run",
+    "Sharpness",
+    "Straightness",
+    "Subject",
+    "broad",
+    "choose_layers",
+    "conditional_mutual_information",
+    "curvature",
+    "davies_bouldin_index",
+    "evaluate",
+    "firing_thresholds",
+    "gi_score",
+    "invariance_scores",
+    "load_plan",
+    "networks",
+    "pal_score",
+    "perturbation_cumulative_density",
+    "stimuli",
+    "studies",
+    "top_proportion_mean",
+    "training",
+    "turning_angles",
+]
 
 if TYPE_CHECKING:
     from assay import broad, networks, stimuli, studies, training

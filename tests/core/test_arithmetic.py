@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from assay import Measure, Subject, evaluate
-from assay.core.arithmetic import Arithmetic, reproducible
+from assay.core.determinism import Arithmetic, reproducible
 from measure_kit import Slow, subjects
 
 

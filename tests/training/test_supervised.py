@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from assay import AssayError
-from assay.core.arithmetic import Arithmetic
-from assay.core.determinism import seeded
+from assay.core.determinism import Arithmetic, seeded
 from assay.core.progress import listening
 from assay.networks import FullyConvolutional, vgg
 from assay.training import Recipe, Trained, train, train_many

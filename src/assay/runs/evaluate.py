@@ -15,8 +15,7 @@ from typing import Any
 
 import torch
 
-from assay.core.arithmetic import Arithmetic
-from assay.core.determinism import seeded
+from assay.core.determinism import Arithmetic, seeded
 from assay.core.errors import AssayError, first_line
 from assay.core.fingerprint import fingerprint, remembering
 from assay.core.folder import Folder

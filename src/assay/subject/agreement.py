@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from assay.core.arithmetic import reproducible
+from assay.core.determinism import reproducible
 
 EXACT, COARSE = 1e-3, 2e-2  # of the largest output: rounding of float32, and of 10-bit or shorter mantissas, with room
 

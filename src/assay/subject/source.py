@@ -14,6 +14,7 @@ from torch import nn
 
 from assay.core.checkpoints import read_tensors
 from assay.core.determinism import seeded
+from assay.core.device import device_named
 from assay.core.errors import AssayError, first_line, nearest, optional
 from assay.networks.imported.onnx import load_onnx
 from assay.stimuli.transforms import transform_named
@@ -111,14 +112,6 @@ class SubjectSource:
         if not isinstance(module, nn.Module):
             raise AssayError(f"source={self.source!r} made a {type(module).__name__}, not a torch.nn.Module")
         return module
-
-
-def device_named(name: str) -> torch.device:
-    """A device that can be used here."""
-    try:
-        return torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError) as error:
-        raise AssayError(f"device={name!r} cannot be used ({first_line(error)})") from error
 
 
 def import_named(name: str, what: str, kinds: str = "'package.module:object'") -> Any:

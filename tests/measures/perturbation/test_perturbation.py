@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from assay import AssayError, PerturbationResponse, Subject, gi_score, pal_score
-from assay.core.arithmetic import reproducible
+from assay.core.determinism import reproducible
 from assay.measures.perturbation import curves as perturbed
 from assay.measures.perturbation.curves import batches
 from assay.networks import VGG, small_resnet

@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from assay.core.determinism import seeded
+from assay.core.device import device_named
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
 from assay.core.folder import Folder
@@ -26,7 +27,7 @@ from assay.stimuli.labelled import Labelled
 from assay.stimuli.transforms import Normalize
 from assay.studies.corpus.corpus import Corpus, accuracy
 from assay.studies.corpus.plan import CorpusPlan, corpus_plan
-from assay.subject.source import device_named, load_weights
+from assay.subject.source import load_weights
 from assay.subject.subject import Subject
 from assay.training import Trained, train_many
 

@@ -1,0 +1,129 @@
+"""Stimuli as plans write them: a mapping with one entry, named for its kind, with its settings under it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from assay.core.errors import nearest
+from assay.plans.settings import Node, build, convert
+from assay.stimuli import (
+    Family,
+    Gratings,
+    Images,
+    InvarianceTest,
+    Labelled,
+    Mixup,
+    NaturalVideo,
+    Noise,
+    ParametricTest,
+    Perturbation,
+    Sequences,
+    Transformed,
+    camera_sequences,
+    camera_video,
+    load_coil20,
+    load_images,
+    load_labelled,
+    load_sequences,
+    turning_objects,
+)
+
+CONTROLS = ("natural", "pixel_fade", "contrast_fade")
+
+
+def load_sequences_node(node: Node) -> Sequences:
+    """Sequences as a plan writes them: one of `SEQUENCES` with its settings, and ``control``."""
+    entries = dict(node.items())
+    controls = ["natural"]
+    if "control" in entries:
+        kinds = entries["control"]
+        controls = list(kinds.value) if isinstance(kinds.value, list) else [kinds.value]
+        for kind in controls:
+            if kind not in CONTROLS:
+                kinds.fail(f"{kind!r} is not a condition{nearest(str(kind), CONTROLS)}")
+    settings = replace(node, value={k: v for k, v in node.value.items() if k != "control"})
+    if "folder" in entries:
+        hinted = convert(entries["folder"], Path, {})
+        rest = replace(node, value={k: v for k, v in settings.value.items() if k != "folder"})
+        natural = build(load_sequences, rest, folder=hinted)
+    else:
+        natural = _one_of(settings, SEQUENCES, "'folder' (frames or videos)")
+    made = {
+        "natural": lambda: natural,
+        "pixel_fade": natural.pixel_fade,
+        "contrast_fade": natural.contrast_fade,
+    }
+    chosen = [made[kind]() for kind in controls]
+    return replace(natural, clips=tuple(clip for sequences in chosen for clip in sequences))
+
+
+def _moving(node: Node) -> Sequences:
+    motion = node["motion"].value if "motion" in dict(node.items()) else node.fail("lacks the key 'motion'")
+    rest = replace(node, value={k: v for k, v in node.value.items() if k != "motion"})
+    moving = build(camera_video, rest)
+    if motion not in moving:
+        node["motion"].fail(f"is {motion!r}, expected one of {', '.join(map(repr, moving))}")
+    return moving[motion]
+
+
+def _from_path(load: Callable[..., Any], folder: str) -> Callable[[Node], Any]:
+    """What a function loads from the entry ``path``, the other entries being its settings."""
+
+    def loader(node: Node) -> Any:
+        entries = dict(node.items())
+        if "path" not in entries:
+            node.fail(f"lacks the key 'path' ({folder}, or an .npz file)")
+        rest = replace(node, value={k: v for k, v in node.value.items() if k != "path"})
+        return build(load, rest, path=convert(entries["path"], Path, {}))
+
+    return loader
+
+
+def _perturbation(node: Node) -> Perturbation:
+    """A mapping with the name under its kind: ``mixup: inter``, ``noise: {}`` or ``function: rotation``."""
+    kinds: dict[str, Callable[..., Perturbation]] = {"mixup": Mixup, "noise": Noise, "function": Transformed}
+    names = {"mixup": "kind", "function": "function"}
+    entries = dict(node.items())
+    found = [key for key in entries if key in kinds]
+    if len(found) != 1:
+        node.fail(f"needs exactly one of {', '.join(map(repr, kinds))}")
+    (kind,) = found
+    settings = {k: v for k, v in node.value.items() if k != kind}
+    if kind in names:
+        settings[names[kind]] = node.value[kind]
+    return build(kinds[kind], replace(node, value=settings))
+
+
+def _one_of(node: Node, kinds: Mapping[str, Callable[[Node], Any]], more: str = "") -> Any:
+    """What the one entry of a mapping, named for its kind, says."""
+    known = [*([more] if more else []), *(f"'{kind}'" for kind in kinds)]
+    found = [key for key, _ in node.items() if key in kinds]
+    if len(node.value) != 1 or len(found) != 1:
+        extra = next((key for key in node.value if key not in kinds), None)
+        hint = "" if extra is None else f"; {extra!r} is none of them{nearest(extra, kinds)}"
+        node.fail(f"needs exactly one of {', '.join(known)}, with its settings under it{hint}")
+    return kinds[found[0]](node[found[0]])
+
+
+SEQUENCES: dict[str, Callable[[Node], Any]] = {
+    "camera": lambda node: build(camera_sequences, node),
+    "moving": _moving,
+    "objects": lambda node: build(turning_objects, node),
+    "coil20": lambda node: build(load_coil20, replace(node, value={}), path=convert(node, Path, {})),
+}
+TESTS: dict[str, Callable[[Node], Any]] = {
+    "gratings": lambda node: build(Gratings, node),
+    "video": lambda node: build(NaturalVideo, node, STIMULI),
+    "parametric": lambda node: build(ParametricTest, node, STIMULI),
+}
+STIMULI: dict[Any, Callable[[Node], Any]] = {
+    Sequences: load_sequences_node,
+    Images: _from_path(load_images, "a folder of pictures"),
+    Labelled: _from_path(load_labelled, "a folder of IDX files"),
+    Perturbation: _perturbation,
+    Family: lambda node: build(Family, node),
+    InvarianceTest: lambda node: _one_of(node, TESTS),
+}

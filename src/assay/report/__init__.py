@@ -9,7 +9,7 @@ __all__ = ["document", "html", "write_report"]
 
 
 def write_report(run: Run) -> str:
-    """Write ``report.html`` into the run, of a study if it is one; return its path."""
-    shown = study_document(run) if is_study(run) else document(run)
-    run.folder.write("report.html", html(shown).encode())
+    """Write ``report.html``, the page of a run or of a study, into the run's folder; return its path."""
+    page = html(study_document(run) if is_study(run) else document(run))
+    run.folder.write("report.html", page.encode())
     return run.folder.path("report.html")

@@ -10,7 +10,7 @@ import pandas as pd
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph."""
+    """A paragraph of text."""
 
     text: str
 
@@ -24,14 +24,14 @@ class Items:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and values."""
+    """Names and values, one pair a row."""
 
     rows: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns, rows, and what each column means."""
+    """A table with a caption and notes on what its columns mean."""
 
     caption: str
     frame: pd.DataFrame
@@ -41,7 +41,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Point:
-    """One point of a line: position, value, the ends of its band, and what to say of it."""
+    """One point of a line: position, value, the ends of its band, and a label and details for the reader."""
 
     x: float
     y: float
@@ -77,7 +77,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Mark:
-    """One value of a series in a group, the ends of its interval, and what to say of it."""
+    """One value of a series in a group, the ends of its interval, and details for the reader."""
 
     group: int
     series: int
@@ -88,19 +88,19 @@ class Mark:
 
 @dataclass(frozen=True)
 class DotChart:
-    """Values in groups side by side; every mark can be read.
+    """A chart of values in groups, each value a mark with its interval.
 
     Args:
-        caption: Over it.
-        value_label: What the values are.
+        caption: Caption above the chart.
+        value_label: Label of the axis of values.
         groups: Names of the groups.
         series: What the marks stand for.
         marks: The values.
-        alt: What is to be seen, for those who cannot.
-        reference: A value with a dashed line.
-        rows: Groups one below the other, as in a forest plot, instead of side by side.
+        alt: What the chart shows, in words, for those who cannot see it.
+        reference: A value to mark with a dashed line.
+        rows: Whether groups stand one below the other, as in a forest plot, instead of side by side.
         spread: Whether the series of a group stand beside each other; otherwise each group has one mark.
-        absent: Groups without a value, and why.
+        absent: Groups without a value, by number, each with the reason.
         csv: A file beside the report with the values.
     """
 
@@ -119,14 +119,14 @@ class DotChart:
 
 @dataclass(frozen=True)
 class Findings:
-    """Sentences that answer a question each: how it went (good, bad, open), what was asked, the answer."""
+    """Questions with their answers: for each its tone (good, bad, open), the question and the answer."""
 
     items: tuple[tuple[str, str, str], ...]
 
 
 @dataclass(frozen=True)
 class Strip:
-    """How each of many things went, by rows and columns: the words, how they are meant (good, bad, open), and why."""
+    """Outcomes by rows and columns: each cell has its words, its tone (good, bad, open) and the reason."""
 
     caption: str
     columns: tuple[str, ...]
@@ -135,7 +135,7 @@ class Strip:
 
 @dataclass(frozen=True)
 class Flow:
-    """Columns of boxes, each box leading to the one below: a heading, and boxes with what they are and whose."""
+    """Columns of boxes, each box leading to the one below: a heading, and boxes with their text and whose they are."""
 
     caption: str
     columns: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
@@ -150,7 +150,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Pictures:
-    """Pictures (PNG), each with a line under it; small ones in a row, or as large as they are."""
+    """Pictures (PNG), each with a line of text under it; small and in a row, or in their own size."""
 
     caption: str
     items: tuple[tuple[bytes, str], ...]
@@ -159,7 +159,7 @@ class Pictures:
 
 @dataclass(frozen=True)
 class Failure:
-    """A cell that failed: who, what, why, and the whole traceback."""
+    """A cell that failed: its name, the reason and the whole traceback."""
 
     title: str
     reason: str
@@ -171,7 +171,7 @@ Block = Text | Items | Facts | Table | LineChart | DotChart | Findings | Strip |
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what is under it."""
+    """A heading and the blocks under it."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -179,7 +179,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """A whole report."""
+    """A whole report, before it is written in any format."""
 
     title: str
     subtitle: str

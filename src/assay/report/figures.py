@@ -21,7 +21,7 @@ _MARKERS = ("o", "D", "s", "^")
 
 
 def picture(chart: DotChart | LineChart, width: float, height: float) -> bytes:
-    """A chart as PNG, in inches; the same chart gives the same bytes."""
+    """Draw a chart of this width and height, in inches, as PNG; the same chart gives the same bytes."""
     style: Any = {"text.parse_math": False, "font.family": "DejaVu Sans", "font.size": 10}
     with mpl.rc_context(style), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # a letter the font lacks is drawn as a box
@@ -33,13 +33,13 @@ def picture(chart: DotChart | LineChart, width: float, height: float) -> bytes:
         axes.spines["bottom"].set_color(_LINE)
         axes.tick_params(colors=_INK, length=0)
         (_dots if isinstance(chart, DotChart) else _lines)(axes, chart)
-        held = io.BytesIO()
-        figure.savefig(held, format="png", metadata={"Software": None})
-    return held.getvalue()
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", metadata={"Software": None})
+    return buffer.getvalue()
 
 
 def scatter(groups: Sequence[tuple[str, Any, Any]], x_label: str, y_label: str) -> bytes:
-    """Points as PNG, each group of them (name, x, y) in a colour of its own."""
+    """Draw points as PNG, each group of them (name, x, y) in a colour of its own."""
     figure = Figure(figsize=(3.6, 2.9), dpi=130, layout="constrained")
     axes: Any = figure.subplots()
     for i, (name, x, y) in enumerate(groups):
@@ -48,28 +48,29 @@ def scatter(groups: Sequence[tuple[str, Any, Any]], x_label: str, y_label: str) 
     axes.set(xlabel=x_label, ylabel=y_label)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(fontsize=7, frameon=False)
-    held = io.BytesIO()
-    figure.savefig(held, format="png", metadata={"Software": None})
-    return held.getvalue()
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", metadata={"Software": None})
+    return buffer.getvalue()
 
 
 def _dots(axes: Any, chart: Any) -> None:
     count = len(chart.series) if chart.spread else 1
 
-    def at(mark: Mark) -> float:
+    def position(mark: Mark) -> float:
         return mark.group + ((mark.series + 0.5) / count * 0.8 - 0.4 if chart.spread else 0.0)
 
     size = 16 if chart.spread else 55
     for i, series in enumerate(chart.series):
         marks = [m for m in chart.marks if m.series == i]
         color, shape = COLORS[series.color % 8], _MARKERS[series.shape]
-        place, values = [at(m) for m in marks], [m.value for m in marks]
-        x, y = (values, place) if chart.rows else (place, values)
+        positions = [position(m) for m in marks]
+        values = [m.value for m in marks]
+        x, y = (values, positions) if chart.rows else (positions, values)
         axes.scatter(x, y, s=size, color=color, marker=shape, label=series.name, zorder=3, linewidths=0)
-        barred = [(at(m), *m.interval) for m in marks if m.interval is not None]
-        if barred:
-            bars = axes.hlines if chart.rows else axes.vlines
-            bars(*zip(*barred, strict=True), color=color, linewidth=1.4 if chart.spread else 2.2, zorder=2)
+        intervals = [(position(m), *m.interval) for m in marks if m.interval is not None]
+        if intervals:
+            draw_bars = axes.hlines if chart.rows else axes.vlines
+            draw_bars(*zip(*intervals, strict=True), color=color, linewidth=1.4 if chart.spread else 2.2, zorder=2)
     n = len(chart.groups)
     names = [_cut(name, 34 if chart.rows else 22) for name in chart.groups]
     if chart.rows:
@@ -90,14 +91,14 @@ def _dots(axes: Any, chart: Any) -> None:
         (axes.axvline if chart.rows else axes.axhline)(
             chart.reference, color=_QUIET, linewidth=1.2, linestyle="--", zorder=1
         )
-    for group, why in chart.absent:
+    for group, reason in chart.absent:
         if chart.rows:
-            axes.text(0.01, group, why, color=_BAD, va="center", transform=axes.get_yaxis_transform())
+            axes.text(0.01, group, reason, color=_BAD, va="center", transform=axes.get_yaxis_transform())
         else:
             axes.text(
                 group,
                 0.03,
-                why,
+                reason,
                 color=_BAD,
                 rotation=90,
                 ha="center",
@@ -126,7 +127,7 @@ def _lines(axes: Any, chart: Any) -> None:
 
 
 def _cut(text: str, most: int) -> str:
-    """A label that fits.
+    """Cut a label to at most so many characters, the last an ellipsis where some are missing.
 
     >>> _cut("AnswerPhone", 22), _cut("a very long name of a class", 12)
     ('AnswerPhone', 'a very long…')

@@ -19,7 +19,7 @@ _PAGE = resources.files("assay.report") / "page"
 
 
 def html(document: Document) -> str:
-    """The page."""
+    """Write a document as one self-contained HTML page."""
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     environment.filters |= {"cell": _cell, "number": _is_number, "base64": lambda data: b64encode(data).decode()}
     environment.globals |= {"kind": lambda block: type(block).__name__}
@@ -36,7 +36,7 @@ def html(document: Document) -> str:
 
 
 def _script_json(value: Any) -> str:
-    """JSON that cannot end a script element."""
+    """Write a value as JSON in which no string can end the script element around it."""
     text = json.dumps(value, allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

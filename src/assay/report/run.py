@@ -1,4 +1,4 @@
-"""A run read into a document: what was asked, what each measure found, and what failed."""
+"""A run as a document: its subjects and settings, the results of each measure, and what failed."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from assay.runs.run import Run
 
 
 def document(run: Run) -> Document:
-    """What a run asked and found."""
+    """Read a run into a document: its subjects and settings, the results of each measure, and what failed."""
     m = run.manifest
-    sections = [_asked(m)]
-    for label, described in m.measures.items():
-        show = section_of(described.measure)
+    sections = [_settings_section(m)]
+    for label, record in m.measures.items():
+        show = section_of(record.measure)
         table = run.summary(label)
-        blocks = [Text("No cell of this measure is done.")] if table.empty else show(label, described, run)
+        blocks = [Text("No cell of this measure is done.")] if table.empty else show(label, record, run)
         sections.append(Section(label, tuple(blocks)))
     if failures := run.failures:
         blocks = [Failure(f"{f.subject} × {f.measure}", f.error or "", f.traceback or "") for f in failures]
         sections.append(Section("Failures", tuple(blocks)))
     done = run.done
-    asked = len(run.keys)
-    status = "complete" if done == asked else f"{asked - done} of {asked} cells not done"
+    planned = len(run.keys)
+    status = "complete" if done == planned else f"{planned - done} of {planned} cells not done"
     subtitle = f"{len(m.subjects)} subjects × {len(m.measures)} measures, {m.started[:16].replace('T', ' ')} UTC"
     return Document(f"assay: {run.path.rstrip('/').rpartition('/')[2]}", subtitle, status, tuple(sections), m.to_json())
 
 
-def _asked(m: Manifest) -> Section:
+def _settings_section(m: Manifest) -> Section:
     subjects = pd.DataFrame(
         [
             {
@@ -46,16 +46,16 @@ def _asked(m: Manifest) -> Section:
         ]
     )
     blocks: list[Any] = [Table("Subjects", subjects)]
-    for label, d in m.measures.items():
-        rows = [("measure", d.measure)]
-        for name, value in d.settings.items():
-            rows.append((name, _said(value) + ("" if name in d.given else " (default)")))
+    for label, record in m.measures.items():
+        rows = [("measure", record.measure)]
+        for name, value in record.settings.items():
+            rows.append((name, _setting_text(value) + ("" if name in record.given else " (default)")))
         blocks.append(Facts((("", label), *rows)))
     return Section("What was asked", tuple(blocks))
 
 
-def _said(value: Any) -> str:
-    """A setting as people read it; of a thing what it says of itself."""
+def _setting_text(value: Any) -> str:
+    """Write a setting for readers; an object that describes itself (``is``) by its description."""
     if isinstance(value, list):
-        return ", ".join(map(_said, value))
+        return ", ".join(map(_setting_text, value))
     return str(value["is"] if isinstance(value, dict) and "is" in value else value)

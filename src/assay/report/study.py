@@ -1,4 +1,4 @@
-"""A study of a corpus as a page: which measures tell the gap, how surely, and the networks behind it."""
+"""A study of a corpus as a page: which measures predict the generalization gap, how certainly, and its networks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from assay.report.document import (
 from assay.runs.run import Run
 from assay.studies.prediction import FOLDER
 
-_PICTURED = 6
+_PICTURED = 6  # measures drawn against the gap
 NOTES = {
     "cmi": "conditional mutual information with the gap, as the PGDL competition scores it; 0 to 1",
     "cmi_distinct": "the same without pairs of a network with itself, which favour measures that rise with the gap: "
@@ -54,7 +54,7 @@ def is_study(run: Run) -> bool:
 
 
 def study_document(run: Run) -> Document:
-    """What a study asked and found."""
+    """Read a study into a document: how well each measure predicts the gap, and the networks behind it."""
     about = json.loads(run.folder.read(f"{FOLDER}/about.json"))
     ranking = pd.read_csv(io.BytesIO(run.folder.read(f"{FOLDER}/ranking.csv")))
     networks = pd.read_csv(io.BytesIO(run.folder.read(f"{FOLDER}/networks.csv")))
@@ -62,13 +62,14 @@ def study_document(run: Run) -> Document:
         Section("Findings", (_findings(ranking, about), *_forest(ranking, about["cmi_chance"]))),
         Section("Measures", (Text(READ), Table("All statistics", ranking, NOTES, f"{FOLDER}/ranking.csv"))),
         Section("Against the gap", (_scatter(networks, ranking, about["hyperparameters"]),)),
-        Section("Networks", (_about(about, networks), Table("Networks", networks, NOTES, f"{FOLDER}/networks.csv"))),
+        Section("Networks", (_facts(about, networks), Table("Networks", networks, NOTES, f"{FOLDER}/networks.csv"))),
     ]
     if run.failures:
-        told = tuple(Failure(f"{f.subject} × {f.measure}", f.error or "", f.traceback or "") for f in run.failures)
-        sections.append(Section("Failures", told))
-    done, asked = sum(cell.status == "done" for cell in run.cells), len(run.keys)
-    status = "complete" if done == asked else f"{asked - done} of {asked} cells not done"
+        failures = tuple(Failure(f"{f.subject} × {f.measure}", f.error or "", f.traceback or "") for f in run.failures)
+        sections.append(Section("Failures", failures))
+    done = sum(cell.status == "done" for cell in run.cells)
+    planned = len(run.keys)
+    status = "complete" if done == planned else f"{planned - done} of {planned} cells not done"
     subtitle = f"{len(networks)} networks, {len(ranking)} measures"
     return Document(
         f"assay: what tells the gap of {about['corpus']}", subtitle, status, tuple(sections), run.manifest.to_json()
@@ -81,9 +82,9 @@ def _findings(ranking: pd.DataFrame, about: dict[str, Any]) -> Findings:
         return Findings((("open", "Which measure tells the gap best?", f"Not to be said: {reason}."),))
     best, chance = ranking.iloc[0], about["cmi_chance"]
     spread = "" if pd.isna(best["cmi_low"]) else f" ({best['cmi_low']:.3f} to {best['cmi_high']:.3f})"
-    given = " or ".join(str(s) for s in about["sizes"])
+    sizes = " or ".join(str(s) for s in about["sizes"])
     answer = (
-        f"{best['measure']}: CMI {best['cmi']:.3f}{spread} given any {given} hyper-parameters, "
+        f"{best['measure']}: CMI {best['cmi']:.3f}{spread} given any {sizes} hyper-parameters, "
         f"Kendall's τ {best['tau']:.2f}."
     )
     above = int((ranking["cmi"] > chance).sum())
@@ -102,8 +103,8 @@ def _findings(ranking: pd.DataFrame, about: dict[str, Any]) -> Findings:
         names = ", ".join(f"{r.measure} ({r.status})" for r in unscored.itertuples())
         items.append(("bad", "What could not be scored?", names))
     if about["left_out"]:
-        said = f"{len(about['left_out'])} did not reach the training criterion: {', '.join(about['left_out'])}."
-        items.append(("bad", "Which networks were left out?", said))
+        left_out = f"{len(about['left_out'])} did not reach the training criterion: {', '.join(about['left_out'])}."
+        items.append(("bad", "Which networks were left out?", left_out))
     if about["incomplete"]:
         items.append(("bad", "Is the grid complete?", f"{about['incomplete']}."))
     return Findings(tuple(items))
@@ -116,10 +117,10 @@ def _forest(ranking: pd.DataFrame, chance: float) -> list[DotChart]:
     charts = []
     for column, (label, caption) in CHARTS.items():
         ends = (scored[f"{column}_{end}"].fillna(scored[column]) for end in ("low", "high"))
-        told = zip(scored["measure"], scored[column], *ends, strict=True)
+        intervals = zip(scored["measure"], scored[column], *ends, strict=True)
         marks = tuple(
             Mark(i, 0, value, (low, high), f"{measure}: {value:.3f}")
-            for i, (measure, value, low, high) in enumerate(told)
+            for i, (measure, value, low, high) in enumerate(intervals)
             if value == value
         )
         if marks:
@@ -131,7 +132,7 @@ def _forest(ranking: pd.DataFrame, chance: float) -> list[DotChart]:
 
 
 def _scatter(networks: pd.DataFrame, ranking: pd.DataFrame, hyperparameters: list[str]) -> Pictures:
-    """The best measures against the gap, one picture each, coloured by the first hyper-parameter."""
+    """Draw the best measures against the gap, one picture each, coloured by the first hyper-parameter."""
     from assay.report.figures import scatter  # here: drawing is slow to load
 
     pictures = []
@@ -140,12 +141,12 @@ def _scatter(networks: pd.DataFrame, ranking: pd.DataFrame, hyperparameters: lis
     scored = ranking[ranking["cmi"].notna()] if "cmi" in ranking else ranking
     for name in scored["measure"][:_PICTURED]:
         groups = [(f"{first.name} {level}", networks[first == level]) for level in levels]
-        drawn = scatter([(level, some[name], some["gap"]) for level, some in groups], name, "gap")
-        pictures.append((drawn, f"{name}: gap against measure, {len(networks)} networks"))
+        picture = scatter([(level, group[name], group["gap"]) for level, group in groups], name, "gap")
+        pictures.append((picture, f"{name}: gap against measure, {len(networks)} networks"))
     return Pictures("Every point is a network", tuple(pictures), large=True)
 
 
-def _about(about: dict[str, Any], networks: pd.DataFrame) -> Facts:
+def _facts(about: dict[str, Any], networks: pd.DataFrame) -> Facts:
     gap = networks["gap"]
     rows = (
         ("corpus", about["corpus"]),

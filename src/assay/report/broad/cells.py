@@ -9,7 +9,7 @@ import pandas as pd
 
 
 def said(value: Any) -> str:
-    """A cell in words: yes, no, or as it is.
+    """Write a value as the words of a cell: yes and no for truth values, a dash for what is missing.
 
     >>> said(True), said(np.bool_(False)), said(float("nan")), said("with 6n")
     ('yes', 'no', '–', 'with 6n')
@@ -20,7 +20,7 @@ def said(value: Any) -> str:
 
 
 def p_value(p: float) -> str:
-    """A p value, never as 0.
+    """Write a p value with three digits, but never as 0.
 
     >>> p_value(0.0312), p_value(1e-9)
     ('0.031', '< 0.001')
@@ -28,10 +28,10 @@ def p_value(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def settings_text(given: dict[str, Any]) -> str:
-    """Settings by name.
+def settings_text(settings: dict[str, Any]) -> str:
+    """Write settings by name, numbers without trailing zeros; a dash where there are none.
 
     >>> settings_text({"C": 32.0, "kernel": "linear"}), settings_text({})
     ('C = 32, kernel = linear', '–')
     """
-    return ", ".join(f"{k} = {f'{v:g}' if isinstance(v, float) else v}" for k, v in given.items()) or "–"
+    return ", ".join(f"{k} = {f'{v:g}' if isinstance(v, float) else v}" for k, v in settings.items()) or "–"

@@ -10,7 +10,7 @@ import pandas as pd
 from assay.report.broad.evaluation import Evaluation, TaskShown, rows
 from assay.report.document import DotChart, LineChart, Mark, Point, Series
 
-_OF_CONDITION = {1: 6, 2: 5, 3: 4, 4: 3, 5: 2, 6: 0}  # the focal condition is the first colour
+_COLOR_OF_CONDITION = {1: 6, 2: 5, 3: 4, 4: 3, 5: 2, 6: 0}  # the focal condition is the first colour
 
 
 def per_class(e: Evaluation, task: TaskShown) -> DotChart | None:
@@ -66,19 +66,21 @@ def per_fold(e: Evaluation, task: TaskShown) -> DotChart | None:
 def grand_means(e: Evaluation, task: TaskShown) -> DotChart | None:
     """Graph 3: the mean over folds, with its standard error over folds; runs without one say why."""
     table = _numbers(e.table("grand", task.name, "run", "mean", "se"), e, task, "mean")
-    marks, absent, said = [], [], []
+    marks = []
+    absent = []
+    descriptions = []
     for i, run in enumerate(task.runs):
-        mine = rows(table[table["run"].astype(str) == run])
-        if not mine:
-            why = e.status(task, run)[0] if not e.counts(task, run) else "no value"
-            absent.append((i, why))
-            said.append(f"{run} {why}")
+        rows_of_run = rows(table[table["run"].astype(str) == run])
+        if not rows_of_run:
+            reason = e.status(task, run)[0] if not e.counts(task, run) else "no value"
+            absent.append((i, reason))
+            descriptions.append(f"{run} {reason}")
             continue
-        row = mine[0]
-        of = f", {int(row['n_folds'])} folds" if "n_folds" in row and not pd.isna(row["n_folds"]) else ""
+        row = rows_of_run[0]
+        folds = f", {int(row['n_folds'])} folds" if "n_folds" in row and not pd.isna(row["n_folds"]) else ""
         value = _value(row)
-        marks.append(Mark(i, i, float(row["mean"]), _around(row), f"{e.describe(run)}: {value}{of}"))
-        said.append(f"{run} {value}")
+        marks.append(Mark(i, i, float(row["mean"]), _around(row), f"{e.describe(run)}: {value}{folds}"))
+        descriptions.append(f"{run} {value}")
     if not marks:
         return None
     return DotChart(
@@ -87,7 +89,7 @@ def grand_means(e: Evaluation, task: TaskShown) -> DotChart | None:
         task.runs,
         _series(e, task),
         tuple(marks),
-        f"Mean {task.metric} ± standard error over folds: {'; '.join(said)}.",
+        f"Mean {task.metric} ± standard error over folds: {'; '.join(descriptions)}.",
         spread=False,
         absent=tuple(absent),
         csv=e.csv("grand"),
@@ -95,25 +97,27 @@ def grand_means(e: Evaluation, task: TaskShown) -> DotChart | None:
 
 
 def forest(e: Evaluation, task: TaskShown) -> DotChart | None:
-    """All contrasts with their intervals; contrasts without one say so."""
+    """A forest plot of all contrasts with their intervals; contrasts without one say so."""
     table = e.table("contrasts", task.name, "contrast", "team", "difference", "low", "high")
     if table.empty:
         return None
     names = list(e.teams.values())
-    groups, marks, absent, said = [], [], [], []
+    groups = []
+    marks = []
+    absent = []
+    descriptions = []
     for i, row in enumerate(rows(table)):
         team = e.team(row["team"])
         groups.append(f"{row['contrast']} · {team}" if team else str(row["contrast"]))
         if pd.isna(row["difference"]):
             absent.append((i, "no comparison"))
-            said.append(f"{groups[-1]}: no comparison")
+            descriptions.append(f"{groups[-1]}: no comparison")
             continue
-        interval = None if pd.isna(row["low"]) else (float(row["low"]), float(row["high"]))
-        told = f"{groups[-1]}: {difference(row)}"
-        said.append(told)
+        ends = None if pd.isna(row["low"]) else (float(row["low"]), float(row["high"]))
+        descriptions.append(f"{groups[-1]}: {difference(row)}")
         marks.append(
-            Mark(i, names.index(team) if team in names else 0, float(row["difference"]), interval,
-                 f"{told}. {row.get('question') or ''}")
+            Mark(i, names.index(team) if team in names else 0, float(row["difference"]), ends,
+                 f"{descriptions[-1]}. {row.get('question') or ''}")
         )  # fmt: skip
     return DotChart(
         f"{task.title}: advantage in {task.metric} with 95 % two-component intervals (right of 0 is better)",
@@ -121,7 +125,7 @@ def forest(e: Evaluation, task: TaskShown) -> DotChart | None:
         tuple(groups),
         tuple(Series(name, i % 8, i % 4) for i, name in enumerate(names)) or (Series("", 0),),
         tuple(marks),
-        "; ".join(said) + ".",
+        "; ".join(descriptions) + ".",
         reference=0.0,
         rows=True,
         spread=False,
@@ -131,15 +135,22 @@ def forest(e: Evaluation, task: TaskShown) -> DotChart | None:
 
 
 def difference(row: dict[str, Any]) -> str:
-    """A difference with its interval, as ``+0.031 (0.012 to 0.050)``."""
+    """Write a difference with its interval, as ``+0.031 (+0.012 to +0.050)``."""
     if pd.isna(row["difference"]):
         return "no comparison"
-    ends = "" if pd.isna(row["low"]) else f" ({row['low']:+.3f} to {row['high']:+.3f})"
-    return f"{row['difference']:+.3f}{ends}"
+    ends = interval(row)
+    return f"{row['difference']:+.3f} ({ends})" if ends else f"{row['difference']:+.3f}"
+
+
+def interval(row: dict[str, Any]) -> str:
+    """Write the interval of a difference, as ``+0.012 to +0.050``; nothing where there is none."""
+    if pd.isna(row["difference"]) or pd.isna(row["low"]):
+        return ""
+    return f"{row['low']:+.3f} to {row['high']:+.3f}"
 
 
 def learning_curves(e: Evaluation, task: TaskShown) -> LineChart | None:
-    """Condition 6 by the share of the unlabelled data its learner was trained on; 0 is random weights."""
+    """Results of condition 6 by the share of the unlabelled data its learner was trained on; 0 is random weights."""
 
     def places(_: str, runs: list[str]) -> list[tuple[str, float, str]]:
         shares = sorted((_share(run), run) for run in runs if ".layer" not in run)
@@ -150,7 +161,7 @@ def learning_curves(e: Evaluation, task: TaskShown) -> LineChart | None:
 
 
 def layer_contributions(e: Evaluation, task: TaskShown) -> LineChart | None:
-    """Condition 6 with the classifier reading each layer in turn; the last is the run itself."""
+    """Results of condition 6 with the classifier reading each layer in turn; the last is the run itself."""
     modality = [t for t in e.manifest["tasks"] if t["modality"] == task.modality]
 
     def places(six: str, runs: list[str]) -> list[tuple[str, float, str]]:
@@ -169,13 +180,13 @@ def _beside_6(
     caption: str,
     x_label: str,
 ) -> LineChart | None:
-    """A line for each team: its run of condition 6 and those beside it, each at its place on x, with a label."""
+    """Draw a line for each team: its run of condition 6 and the runs derived from it, each at its place on x."""
     lines = []
     for letter, team in e.teams.items():
-        found = e.beside(task, f"6{letter}")
+        results = e.beside(task, f"6{letter}")
         points = [
-            Point(place, found[run]["mean"], _around(found[run]), label, f"{task.metric} {_value(found[run])}")
-            for run, place, label in places(f"6{letter}", list(found))
+            Point(place, results[run]["mean"], _around(results[run]), label, f"{task.metric} {_value(results[run])}")
+            for run, place, label in places(f"6{letter}", list(results))
         ]
         if len(points) > 1:
             lines.append((team, tuple(points)))
@@ -183,7 +194,7 @@ def _beside_6(
 
 
 def _share(run: str) -> float:
-    """Of the data, as a run's key has it.
+    """The share of the unlabelled data that a run's learner was trained on, which its key names.
 
     >>> _share("6s.share0.25"), _share("6s")
     (0.25, 1.0)
@@ -192,19 +203,19 @@ def _share(run: str) -> float:
 
 
 def _numbers(table: pd.DataFrame, e: Evaluation, task: TaskShown, value: str) -> pd.DataFrame:
-    """Only runs that count: what a failed run left behind is no result."""
-    known = {run for run in task.runs if e.counts(task, run)}
-    return table[table["run"].astype(str).isin(known)].dropna(subset=[value])
+    """Keep the rows of runs that count and have a number: what a failed run left behind is no result."""
+    counted = {run for run in task.runs if e.counts(task, run)}
+    return table[table["run"].astype(str).isin(counted)].dropna(subset=[value])
 
 
 def _series(e: Evaluation, task: TaskShown) -> tuple[Series, ...]:
     letters = list(e.teams)
-    made = []
+    series = []
     for run in task.runs:
-        gone = "" if e.counts(task, run) else f" ({e.status(task, run)[0]})"
+        status = "" if e.counts(task, run) else f" ({e.status(task, run)[0]})"
         shape = letters.index(run[1:]) % 2 if run[1:] in letters else 2
-        made.append(Series(f"{e.short(run)}{gone}", _OF_CONDITION[int(run[0])], shape))
-    return tuple(made)
+        series.append(Series(f"{e.short(run)}{status}", _COLOR_OF_CONDITION[int(run[0])], shape))
+    return tuple(series)
 
 
 def _word(task: TaskShown) -> str:

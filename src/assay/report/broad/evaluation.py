@@ -1,4 +1,4 @@
-"""A broad evaluation as its reports see it: what was asked, how every run went, and the tables of the analysis."""
+"""A broad evaluation as its reports see it: its tasks and teams, how every run went, and the tables of the analysis."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _NAME = {c.number: c.name for c in CONDITIONS}
 
 @dataclass(frozen=True)
 class TaskShown:
-    """A task of the report.
+    """A task as the report shows it.
 
     Args:
-        name: As in the tables: ``video``, ``text:Food``, or ``text`` for all ratings together.
-        modality: Video or text.
-        labels: Classes or ratings.
+        name: Name of the task in the tables: ``video``, ``text:Food``, or ``text`` for all ratings together.
+        modality: Kind of data, ``video`` or ``text``.
+        labels: Classes of a video task, or ratings of a text task.
         runs: Keys of its runs, without those of learning curves and layers.
-        whole: Whether it is shown in full; one rating of several is not.
+        whole: Whether the task is shown in full; one rating of several is not.
     """
 
     name: str
@@ -39,29 +39,29 @@ class TaskShown:
 
     @property
     def title(self) -> str:
-        """Such as ``Text, Food``."""
+        """The task's name as a heading, such as ``Text, Food``."""
         kind, _, part = self.name.partition(":")
         return f"{kind[:1].upper()}{kind[1:]}{', ' + part if part else ''}"
 
     @property
     def metric(self) -> str:
-        """What its values are called: those of a class, averaged over classes."""
+        """Name of the task's metric: the values of single classes or ratings, averaged over them."""
         of_one = METRIC_OF["video" if self.modality == "video" else "text"]
         return f"m{of_one}" if self.modality == "text" and len(self.labels) > 1 else of_one
 
     @property
     def one(self) -> str:
-        """What the value of one class is called."""
+        """Name of the metric of a single class or rating."""
         return "average precision" if self.modality == "video" else "RMSE"
 
     @property
     def better(self) -> str:
-        """Which values are better."""
+        """Whether higher or lower values are better, in words."""
         return "higher is better" if self.modality == "video" else "lower is better"
 
 
 class Evaluation:
-    """An evaluation folder, read once."""
+    """An analysed evaluation, read once from its folder."""
 
     def __init__(self, folder: str) -> None:
         results = Results(folder)
@@ -74,52 +74,52 @@ class Evaluation:
         for task in self.manifest["tasks"]:
             for run in task["runs"]:
                 self.records[task["name"], run] = results.read_run(task["name"], run)
-                found = {i: results.read_fold(task["name"], run, i) for i in range(1, self.protocol["k"] + 1)}
-                self.folds[task["name"], run] = {i: fold[1] for i, fold in found.items() if fold is not None}
+                folds = {i: results.read_fold(task["name"], run, i) for i in range(1, self.protocol["k"] + 1)}
+                self.folds[task["name"], run] = {i: fold[1] for i, fold in folds.items() if fold is not None}
         if not self.tables:
             raise AssayError(f"{folder} is not analysed yet: run assay broad analyze {folder}")
 
     @property
     def protocol(self) -> dict[str, Any]:
-        """How it was run."""
-        found: dict[str, Any] = self.manifest["protocol"]
-        return found
+        """The settings by which the evaluation was run."""
+        protocol: dict[str, Any] = self.manifest["protocol"]
+        return protocol
 
     @property
     def name(self) -> str:
-        """Of the folder."""
+        """Name of the evaluation's folder."""
         return self.files.path().rstrip("/").rpartition("/")[2]
 
     @property
     def edition(self) -> str:
-        """Such as ``iteration 2, draft``."""
+        """Edition of the report, such as ``iteration 2, draft``."""
         return f"iteration {self.protocol.get('iteration', 1)}, {'draft' if self.protocol.get('draft') else 'final'}"
 
     @cached_property
     def teams(self) -> dict[str, str]:
-        """Name by letter."""
+        """Names of the teams by letter."""
         return {team["letter"]: team["name"] for team in self.manifest["teams"]}
 
-    def team(self, said: Any) -> str:
-        """A team as a table names it, by its letter or its name; nothing for none."""
-        known = "" if said is None or pd.isna(said) else str(said)
-        return self.teams.get(known, known)
+    def team(self, letter_or_name: Any) -> str:
+        """Name of a team that a table gives by letter or name; an empty string where it gives none."""
+        key = "" if letter_or_name is None or pd.isna(letter_or_name) else str(letter_or_name)
+        return self.teams.get(key, key)
 
     def table(self, name: str, task: str | None = None, *columns: str) -> pd.DataFrame:
-        """A table of the analysis, of one task; empty where there is none, or where a column it needs is absent."""
-        found = self.tables.get(name)
-        if found is None or any(c not in found for c in ("task", *columns)):
+        """A table of the analysis, for one task or all; empty if the table or one of these columns is absent."""
+        table = self.tables.get(name)
+        if table is None or any(c not in table for c in ("task", *columns)):
             return pd.DataFrame(columns=["task", *columns])
-        return found if task is None else found[found["task"] == task].reset_index(drop=True)
+        return table if task is None else table[table["task"] == task].reset_index(drop=True)
 
     def csv(self, name: str) -> str:
-        """The file of a table beside the report; nothing if it is not there."""
-        place = f"analysis/{name}.csv"
-        return place if self.files.exists(place) else ""
+        """Path of a table's file beside the report; an empty string if there is none."""
+        path = f"analysis/{name}.csv"
+        return path if self.files.exists(path) else ""
 
     @cached_property
     def tasks(self) -> tuple[TaskShown, ...]:
-        """Video first, then all ratings of the text together, then each rating."""
+        """All tasks: video first, then all ratings of the text together, then each rating."""
         single = [
             TaskShown(t["name"], t["modality"], tuple(t["labels"]), tuple(r for r in t["runs"] if "." not in r), True)
             for t in self.manifest["tasks"]
@@ -142,21 +142,21 @@ class Evaluation:
 
     @cached_property
     def _statuses(self) -> dict[tuple[str, str], tuple[str, str]]:
-        known = {key: (record.status, record.reason) for key, record in self.records.items()}
+        statuses = {key: (record.status, record.reason) for key, record in self.records.items()}
         for row in rows(self.table("status", None, "run", "status", "reason")):
-            known[row["task"], row["run"]] = (row["status"], row["reason"])  # the analysis looked at the predictions
-        return known
+            statuses[row["task"], row["run"]] = (row["status"], row["reason"])  # the analysis read the predictions too
+        return statuses
 
     def outcome(self, task: str, run: str) -> tuple[str, str]:
-        """How one run went, and why."""
+        """Status of one run of a task by name, and the reason for it."""
         return self._statuses.get((task, run), ("missing", "not run yet"))
 
     def status(self, task: TaskShown, run: str) -> tuple[str, str]:
-        """How a run went, and why; of all ratings together, how the worst of them went."""
+        """Status of a run and the reason for it; for all ratings together, the status of the worst of them."""
         if (task.name, run) in self._statuses:
             return self._statuses[task.name, run]
         parts = [
-            found for (name, key), found in self._statuses.items() if name.startswith(f"{task.name}:") and key == run
+            status for (name, key), status in self._statuses.items() if name.startswith(f"{task.name}:") and key == run
         ]
         worst = [s for s in parts if s[0] not in DONE] + [s for s in parts if s[0] != "done"] + parts
         return worst[0] if worst else ("missing", "not run yet")
@@ -166,34 +166,34 @@ class Evaluation:
         return self.status(task, run)[0] in DONE
 
     def beside(self, task: TaskShown, run: str) -> dict[str, dict[str, Any]]:
-        """Mean and standard error of a run and of those beside it (``6s.layer1``, ``6s.share0``) that have a result.
+        """Mean and standard error of a run and of the runs derived from it (``6s.layer1``, ``6s.share0``).
 
-        Of all ratings together, the mean over ratings, where all have one.
+        Runs without a result are left out. For all ratings together it is the mean over ratings, where all have one.
         """
         both = [self.table(name, task.name, "run", "mean", "se") for name in ("extra", "grand")]
-        found = {
+        results = {
             row["run"]: row
             for table in both
             for row in rows(table)
             if (row["run"] == run or row["run"].startswith(f"{run}.")) and not pd.isna(row["mean"])
         }
-        if any(key != run for key in found) or (task.name, run) in self.records:
-            return found if self.counts(task, run) else {k: v for k, v in found.items() if k != run}
+        if any(key != run for key in results) or (task.name, run) in self.records:
+            return results if self.counts(task, run) else {k: v for k, v in results.items() if k != run}
         parts = [self.beside(t, run) for t in self.tasks if t.name.startswith(f"{task.name}:")]
         shared = set.intersection(*(set(part) for part in parts)) if parts else set()
         nan = float("nan")
         return {k: {"mean": sum(part[k]["mean"] for part in parts) / len(parts), "se": nan} for k in sorted(shared)}
 
     def describe(self, run: str) -> str:
-        """A run in words: ``6s PRE/DUL/SLC, Stanford``."""
+        """Describe a run by key, condition and team: ``6s PRE/DUL/SLC, Stanford``."""
         number, letter = int(run[0]), run[1:].partition(".")[0]
         return f"{run} {_NAME[number]}{', ' + self.team(letter) if letter else ''}"
 
     def short(self, run: str) -> str:
-        """A run in a few words: ``6s PRE/DUL/SLC``."""
+        """Describe a run by key and condition: ``6s PRE/DUL/SLC``."""
         return f"{run} {_NAME[int(run[0])]}"
 
 
 def rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows of a table by column."""
+    """The rows of a table, each a dictionary by column."""
     return [{str(k): v for k, v in row.items()} for row in table.to_dict("records")]

@@ -19,26 +19,26 @@ from assay.report.document import (
 
 
 def partition_table(e: Evaluation) -> Table:
-    """Sizes and hashes, and whether all runs carry the same hash."""
-    made = []
+    """Sizes and hashes of the partitions, and how many runs used each."""
+    partitions = []
     for task in e.manifest["tasks"]:
-        mine = [r for (name, _), r in e.records.items() if name == task["name"] and r.partition]
-        same = sum(r.partition == task["partition"] for r in mine)
-        made.append(
+        records = [r for (name, _), r in e.records.items() if name == task["name"] and r.partition]
+        same = sum(r.partition == task["partition"] for r in records)
+        partitions.append(
             {
                 "task": task["name"],
                 "training": task["training"],
                 "validation": task["validation"],
                 "test": task["test"],
-                "runs on it": f"{same} of {len(mine)}",
+                "runs on it": f"{same} of {len(records)}",
                 "partition": task["partition"],
             }
         )
-    return Table("Partitions", pd.DataFrame(made), {"partition": "SHA-256 of folds, validation and test set"})
+    return Table("Partitions", pd.DataFrame(partitions), {"partition": "SHA-256 of folds, validation and test set"})
 
 
 def partition_blocks(e: Evaluation) -> list[Block]:
-    """Commitment and hashes."""
+    """Commitment to the secret seed, and the hashes of the partitions drawn from it."""
     return [
         Text(
             "Partitions are drawn from a secret seed. Its commitment can be published before the evaluation; when the "
@@ -50,31 +50,31 @@ def partition_blocks(e: Evaluation) -> list[Block]:
 
 
 def glossary_table() -> Table:
-    """The six conditions."""
+    """The six conditions: what each is made of, and what it shows."""
     return Table("The six conditions", pd.DataFrame(text.GLOSSARY, columns=["condition", "made of", "what it shows"]))
 
 
 def method_blocks() -> list[Block]:
-    """Conditions, metrics, protocol and statistics."""
+    """Claims, conditions, protocol, metrics and statistics of the evaluation."""
     flow = Flow("How a prediction is made (blue: the evaluators', orange: the team's)", text.FLOW_OF_CONDITIONS)
-    asked = Facts((("", "Contrasts"), *((c.name, c.question) for c in CONTRASTS)))
-    said = (Text(text.PROTOCOL), Items(text.METRICS), Items(text.STATISTICS))
-    return [Items(text.CLAIMS), flow, glossary_table(), asked, *said]
+    contrasts = Facts((("", "Contrasts"), *((c.name, c.question) for c in CONTRASTS)))
+    rules = (Text(text.PROTOCOL), Items(text.METRICS), Items(text.STATISTICS))
+    return [Items(text.CLAIMS), flow, glossary_table(), contrasts, *rules]
 
 
 def published_table() -> Table:
-    """Numbers recalled from papers."""
+    """Published results, recalled from papers and not checked."""
     columns = ["system", "data", "recalled, not checked", "source"]
     return Table("Published results (recalled, not checked)", pd.DataFrame(text.PUBLISHED, columns=columns))
 
 
 def context_blocks() -> list[Block]:
-    """What others reported, with due warnings."""
+    """Results that others published, with the warnings they need."""
     return [Text(text.PUBLISHED_WARNING), published_table(), Text(text.LDA_WARNING)]
 
 
 def reproduction_blocks(e: Evaluation) -> list[Block]:
-    """Commands, versions and machine."""
+    """The commands that repeat the evaluation, the versions of its software, and the machine."""
     machine = e.manifest.get("environment", {})
     command = " ".join(str(word) for word in machine.get("command", []))
     lines = [
@@ -95,13 +95,13 @@ def reproduction_blocks(e: Evaluation) -> list[Block]:
 
 
 def hardware(e: Evaluation) -> list[tuple[str, str]]:
-    """The machine."""
+    """Names and values that describe the machine; what was not recorded is left out."""
     h = e.manifest.get("environment", {}).get("hardware", {})
     memory = f"{h['memory_bytes'] / 2**30:.0f} GiB" if h.get("memory_bytes") else ""
-    found = [
+    facts = [
         ("platform", str(h.get("platform", ""))),
         ("processor", f"{h.get('processor', '')}, {h.get('cores', '?')} cores" if h else ""),
         ("memory", memory),
         ("accelerators", ", ".join(h.get("gpus", [])) or "none"),
     ]
-    return [row for row in found if row[1]]
+    return [row for row in facts if row[1]]

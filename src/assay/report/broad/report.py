@@ -28,14 +28,14 @@ def write_broad_report(folder: str) -> str:
 
 
 def broad_document(e: Evaluation) -> Document:
-    """The whole report."""
+    """Read an analysed evaluation into the document of its report."""
     without = sum(e.outcome(task, run)[0] not in DONE for task, run in e.records)
-    main = [t for t in e.tasks if t.whole]
+    whole = [t for t in e.tasks if t.whole]
     sections = [
-        Section("Verdicts", (verdicts(e, main, MAIN_CLAIMS), Text(text.TWO_COMPONENTS), *status_blocks(e))),
-        Section("Diagnostics", (verdicts(e, main, DIAGNOSTIC_CLAIMS), verdict_matrix(e, e.tasks))),
+        Section("Verdicts", (verdicts(e, whole, MAIN_CLAIMS), Text(text.TWO_COMPONENTS), *status_blocks(e))),
+        Section("Diagnostics", (verdicts(e, whole, DIAGNOSTIC_CLAIMS), verdict_matrix(e, e.tasks))),
     ]
-    sections += [Section(f"{task.title}: {task.metric}", tuple(task_blocks(e, task))) for task in main]
+    sections += [Section(f"{task.title}: {task.metric}", tuple(task_blocks(e, task))) for task in whole]
     apart = [t for t in e.tasks if not t.whole]
     if len(apart) > 1:
         sections.append(Section("Each rating by itself", tuple(b for t in apart for b in rating_blocks(e, t))))
@@ -62,15 +62,15 @@ def broad_document(e: Evaluation) -> Document:
 
 def task_blocks(e: Evaluation, task: TaskShown) -> list[Block]:
     """Graphs and tables of one task."""
-    found: list[Block | None] = [Text(sizes(e, task)), per_class(e, task), per_fold(e, task), grand_means(e, task)]
-    found += [forest(e, task), contrasts_table(e, task), ranking_table(e, task), class_table(e, task)]
-    found.append(class_contrasts_table(e, task))
-    found += [learning_curves(e, task), layer_contributions(e, task)]
-    blocks = [b for b in found if b is not None]
+    available: list[Block | None] = [Text(sizes(e, task)), per_class(e, task), per_fold(e, task), grand_means(e, task)]
+    available += [forest(e, task), contrasts_table(e, task), ranking_table(e, task), class_table(e, task)]
+    available.append(class_contrasts_table(e, task))
+    available += [learning_curves(e, task), layer_contributions(e, task)]
+    blocks = [b for b in available if b is not None]
     return blocks if len(blocks) > 1 else [*blocks, Text("No run of this task has a result.")]
 
 
 def rating_blocks(e: Evaluation, task: TaskShown) -> list[Block]:
-    """One rating of several: grand means and contrasts; its values are in the graphs of all ratings."""
-    found = (grand_means(e, task), forest(e, task), contrasts_table(e, task))
-    return [Text(f"{task.title}. {sizes(e, task)}"), *(b for b in found if b is not None)]
+    """Grand means and contrasts of one rating of several; its values are in the graphs of all ratings."""
+    available = (grand_means(e, task), forest(e, task), contrasts_table(e, task))
+    return [Text(f"{task.title}. {sizes(e, task)}"), *(b for b in available if b is not None)]

@@ -16,35 +16,36 @@ from assay.report.document import (
     Text,
 )
 
-PLAN = {"k": 10, "p": 0.7, "n": 10_000, "validation_cap": None}  # what the plan sets (§5.5.1)
+PLAN = {"k": 10, "p": 0.7, "n": 10_000, "validation_cap": None}  # the protocol that the plan sets (§5.5.1)
 
 
 def status_blocks(e: Evaluation) -> list[Block]:
-    """How every run of every task went, and why where it did not simply go well."""
+    """The status of every run of every task, with the reason wherever it is not simply done."""
     tasks = [t for t in e.tasks if any((t.name, run) in e.records for run in t.runs)]
     runs = tuple(dict.fromkeys(run for task in tasks for run in task.runs))
-    made, reasons = [], []
+    outcomes = []
+    reasons = []
     for task in tasks:
         cells = []
         for run in runs:
-            status, why = e.status(task, run) if run in task.runs else ("no such run", "")
+            status, reason = e.status(task, run) if run in task.runs else ("no such run", "")
             tone = "good" if status == "done" else "open" if status in DONE or run not in task.runs else "bad"
-            cells.append((status, tone, why))
+            cells.append((status, tone, reason))
             if status != "done" and run in task.runs:
-                reasons.append(f"{task.title}, {e.describe(run)}: {status}{': ' + why if why else ''}.")
-        made.append((task.title, tuple(cells)))
+                reasons.append(f"{task.title}, {e.describe(run)}: {status}{': ' + reason if reason else ''}.")
+        outcomes.append((task.title, tuple(cells)))
     for task_name, run in e.records:  # learning curves and layers
-        status, why = e.outcome(task_name, run)
+        status, reason = e.outcome(task_name, run)
         if "." in run and status != "done":
-            reasons.append(f"{task_name}, {run}: {status}{': ' + why if why else ''}.")
-    blocks: list[Block] = [Strip("How every run went", runs, tuple(made))]
+            reasons.append(f"{task_name}, {run}: {status}{': ' + reason if reason else ''}.")
+    blocks: list[Block] = [Strip("How every run went", runs, tuple(outcomes))]
     return [*blocks, Items(tuple(reasons))] if reasons else blocks
 
 
 def settings_blocks(e: Evaluation) -> list[Block]:
-    """What was chosen on the validation instances, by fold; one row where all classes chose alike."""
+    """Settings chosen on the validation instances, by fold; one row where all classes chose alike."""
     labels = {t["name"]: t["labels"] for t in e.manifest["tasks"]}
-    made = []
+    settings = []
     for (task, run), folds in e.folds.items():
         chosen = {i: [settings_text(c) for c in info.chosen] for i, info in folds.items()}
         if not chosen or "." in run:
@@ -52,59 +53,59 @@ def settings_blocks(e: Evaluation) -> list[Block]:
         alike = all(len(set(c)) == 1 for c in chosen.values())
         for j, label in enumerate(["all"] if alike else labels[task]):
             row = {"task": task, "run": run, "class": label}
-            made.append(row | {f"fold {i}": c[j] if j < len(c) else "–" for i, c in chosen.items()})
-    if not made:
+            settings.append(row | {f"fold {i}": c[j] if j < len(c) else "–" for i, c in chosen.items()})
+    if not settings:
         return [Text("No fold is done.")]
     return [
         Text("Settings of each classifier, chosen by the task's metric on the validation instances of its fold."),
-        Table("Settings by fold", pd.DataFrame(made).fillna("–")),
+        Table("Settings by fold", pd.DataFrame(settings).fillna("–")),
     ]
 
 
 def warning_blocks(e: Evaluation) -> list[Block]:
-    """What a reader should know."""
-    noted: dict[tuple[str, str, str], list[int]] = {}
+    """Departures from the plan, and the warnings that runs gave."""
+    folds_by_warning: dict[tuple[str, str, str], list[int]] = {}
     for (task, run), folds in e.folds.items():
         for i, info in folds.items():
             for warning in info.warnings:
-                noted.setdefault((task, run, warning), []).append(i)
-    made = [
+                folds_by_warning.setdefault((task, run, warning), []).append(i)
+    warnings = [
         {"task": task, "run": run, "warning": warning, "folds": ", ".join(map(str, sorted(set(folds))))}
-        for (task, run, warning), folds in noted.items()
+        for (task, run, warning), folds in folds_by_warning.items()
     ]
     blocks: list[Block] = [Items(tuple(deviations(e)) or ("The protocol is the plan's, without deviation.",))]
-    if made:
-        return [*blocks, Table("Warnings of the runs", pd.DataFrame(made))]
+    if warnings:
+        return [*blocks, Table("Warnings of the runs", pd.DataFrame(warnings))]
     return [*blocks, Text("No run gave a warning.")]
 
 
 def deviations(e: Evaluation) -> list[str]:
-    """Where this evaluation departs from the plan, and which contingencies were used."""
+    """Sentences on where this evaluation departs from the plan, and which contingencies were used."""
     words = {
         "k": "folds",
         "p": "as the share of text to train on",
         "n": "reviews to make the folds of",
         "validation_cap": "left-over reviews at most to tune on",
     }
-    found = [
+    departures = [
         f"{e.protocol[key]} {words[key]} (the plan: {'all' if planned is None else planned})."
         for key, planned in PLAN.items()
         if key in e.protocol and e.protocol[key] != planned
     ]
     if e.protocol.get("ratings"):
-        found.append(f"Only these ratings: {', '.join(e.protocol['ratings'])}.")
+        departures.append(f"Only these ratings: {', '.join(e.protocol['ratings'])}.")
     if e.protocol.get("limit_s"):
-        found.append(f"A fit may take {e.protocol['limit_s']:g} s at most.")
+        departures.append(f"A fit may take {e.protocol['limit_s']:g} s at most.")
     for team in e.manifest["teams"]:
         for modality, parts in team["parts"].items():
             if parts.get("trained_from"):
-                found.append(
+                departures.append(
                     f"{team['name']}, {modality}: the learner came pre-trained (declared: {parts['declaration']})."
                 )
     for (task, run), record in e.records.items():
         if record.partition and record.partition != _partition(e, task):
-            found.append(f"{task}/{run} was run on another partition, {record.partition[:12]}…: not comparable.")
-    return found
+            departures.append(f"{task}/{run} was run on another partition, {record.partition[:12]}…: not comparable.")
+    return departures
 
 
 def _partition(e: Evaluation, task: str) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from assay.report.broad.cells import p_value, said
-from assay.report.broad.charts import difference
+from assay.report.broad.charts import interval
 from assay.report.broad.evaluation import Evaluation, TaskShown, rows
 from assay.report.document import (
     Table,
@@ -28,49 +28,49 @@ NOTES = {
 
 
 def sizes(e: Evaluation, task: TaskShown) -> str:
-    """How much everything rests on."""
-    known = next((t for t in e.manifest["tasks"] if t["name"] == task.name), None)
+    """A sentence on the sizes of a task: its metric, classes, instances and folds."""
+    task_record = next((t for t in e.manifest["tasks"] if t["name"] == task.name), None)
     kinds = ("class", "classes") if task.modality == "video" else ("rating", "ratings")
     what = f"{task.metric}, {task.better}; {len(task.labels)} {kinds[len(task.labels) > 1]}"
-    if known is None:
+    if task_record is None:
         return f"{what}, each with a partition of its own; {e.protocol['k']} folds."
-    left = f", {known['validation']:,} more to tune on" if known["validation"] else ""
+    validation = f", {task_record['validation']:,} more to tune on" if task_record["validation"] else ""
     return (
-        f"{what}; {known['training']:,} training instances in {e.protocol['k']} folds{left}; {known['test']:,} test "
-        f"instances ({known['data']})."
+        f"{what}; {task_record['training']:,} training instances in {e.protocol['k']} folds{validation}; "
+        f"{task_record['test']:,} test instances ({task_record['data']})."
     )
 
 
 def contrasts_table(e: Evaluation, task: TaskShown) -> Table | None:
-    """All contrasts in numbers."""
+    """All contrasts of a task in numbers."""
     table = e.table("contrasts", task.name, "contrast", "team", "difference", "low", "high")
     if table.empty:
         return None
-    made = []
+    table_rows = []
     for row in rows(table):
-        none = pd.isna(row["difference"])
-        shown: dict[str, Any] = {"contrast": row["contrast"], "team": e.team(row["team"]) or "–"}
-        shown["difference"] = "undecided" if none else f"{row['difference']:+.3f}"
-        shown["95 % interval"] = difference(row).partition(" (")[2].rstrip(")") or "–"
+        undecided = pd.isna(row["difference"])
+        cells: dict[str, Any] = {"contrast": row["contrast"], "team": e.team(row["team"]) or "–"}
+        cells["difference"] = "undecided" if undecided else f"{row['difference']:+.3f}"
+        cells["95 % interval"] = interval(row) or "–"
         for column, name in (("p", "p"), ("p_holm", "p (Holm)")):
             if column in row:
-                shown[name] = "–" if pd.isna(row[column]) else p_value(row[column])
+                cells[name] = "–" if pd.isna(row[column]) else p_value(row[column])
         for column, name in (("plan_rule", "plan rule"), ("noninferior", "not inferior")):
             if column in row:
-                shown[name] = "–" if none else said(row[column])
+                cells[name] = "–" if undecided else said(row[column])
         for column, name in (("margin", "δ"), ("mdd", "smallest detectable")):
             if column in row:
-                shown[name] = "–" if pd.isna(row[column]) else f"{row[column]:.3f}"
+                cells[name] = "–" if pd.isna(row[column]) else f"{row[column]:.3f}"
         if table.get("reason", pd.Series(dtype=str)).any():
-            shown["why"] = row["reason"] or "–"
-        made.append(shown)
-    return Table(f"{task.title}: contrasts", pd.DataFrame(made), NOTES, e.csv("contrasts"))
+            cells["why"] = row["reason"] or "–"
+        table_rows.append(cells)
+    return Table(f"{task.title}: contrasts", pd.DataFrame(table_rows), NOTES, e.csv("contrasts"))
 
 
 def class_contrasts_table(e: Evaluation, task: TaskShown) -> Table | None:
-    """Planned contrasts class by class, to explore."""
+    """Planned contrasts of each class by itself, for exploration."""
     table = e.table("labels", task.name, "contrast", "team", "label", "difference", "low", "high", "p", "p_bh")
-    made = [
+    table_rows = [
         {
             "contrast": row["contrast"],
             "team": e.team(row["team"]),
@@ -83,32 +83,34 @@ def class_contrasts_table(e: Evaluation, task: TaskShown) -> Table | None:
         for row in rows(table)
         if str(row["contrast"]).startswith("6")
     ]
-    if not made:
+    if not table_rows:
         return None
-    return Table(f"{task.title}: contrasts one by one (exploratory)", pd.DataFrame(made), NOTES, e.csv("labels"))
+    return Table(f"{task.title}: contrasts one by one (exploratory)", pd.DataFrame(table_rows), NOTES, e.csv("labels"))
 
 
 def ranking_table(e: Evaluation, task: TaskShown) -> Table | None:
-    """The teams by condition 6; one ranking for each metric and task."""
+    """The teams ranked by their results in condition 6; one ranking for each metric and task."""
     table = e.table("rankings", task.name, "rank", "team", "value")
     if table.empty:
         return None
-    made = []
+    table_rows = []
     for row in rows(table):
-        none = pd.isna(row["value"])
-        shown: dict[str, Any] = {"rank": "–" if none or pd.isna(row["rank"]) else int(row["rank"])}
-        shown["team"] = e.team(row["team"])
+        no_result = pd.isna(row["value"])
+        cells: dict[str, Any] = {"rank": "–" if no_result or pd.isna(row["rank"]) else int(row["rank"])}
+        cells["team"] = e.team(row["team"])
         if "run" in row:
-            shown["run"] = row["run"]
+            cells["run"] = row["run"]
         metric = row.get("metric") or task.metric
-        shown[f"mean {metric}"] = "no result" if none else f"{row['value']:.3f}"
+        cells[f"mean {metric}"] = "no result" if no_result else f"{row['value']:.3f}"
         for column, name in (("tied", "tied"), ("plan_rule", "plan rule")):
             if column in row:
-                shown[name] = said(row[column]) or "–"
+                cells[name] = said(row[column]) or "–"
         if "stability" in row:
-            shown["order kept in"] = "–" if pd.isna(row["stability"]) else f"{row['stability']:.0%} of resamples"
-        made.append(shown)
-    return Table(f"{task.title}: ranking by condition 6 ({task.better})", pd.DataFrame(made), {}, e.csv("rankings"))
+            cells["order kept in"] = "–" if pd.isna(row["stability"]) else f"{row['stability']:.0%} of resamples"
+        table_rows.append(cells)
+    return Table(
+        f"{task.title}: ranking by condition 6 ({task.better})", pd.DataFrame(table_rows), {}, e.csv("rankings")
+    )
 
 
 def class_table(e: Evaluation, task: TaskShown) -> Table | None:
@@ -117,12 +119,12 @@ def class_table(e: Evaluation, task: TaskShown) -> Table | None:
     if table.empty:
         return None
     means = table.assign(run=table["run"].astype(str)).groupby(["label", "run"], sort=False)["value"].mean()
-    made = []
+    table_rows = []
     for label in task.labels:
         row: dict[str, Any] = {"class" if task.modality == "video" else "rating": label}
         for run in task.runs:
             value = means.get((label, run), np.nan)
             row[run] = e.status(task, run)[0] if not e.counts(task, run) else "–" if pd.isna(value) else f"{value:.3f}"
-        made.append(row)
+        table_rows.append(row)
     caption = f"{task.title}: mean {task.one} over {e.protocol['k']} folds"
-    return Table(caption, pd.DataFrame(made), {run: e.describe(run) for run in task.runs}, e.csv("values"))
+    return Table(caption, pd.DataFrame(table_rows), {run: e.describe(run) for run in task.runs}, e.csv("values"))

@@ -1,4 +1,4 @@
-"""What every report of a Broad Evaluation says, whatever was found: claims, conditions, metrics, method, context."""
+"""What every report of a Broad Evaluation says, whatever the results: claims, conditions, metrics, method, context."""
 
 from __future__ import annotations
 

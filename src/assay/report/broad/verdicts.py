@@ -30,24 +30,24 @@ def verdicts(e: Evaluation, tasks: list[TaskShown], claims: tuple[str, ...]) -> 
 
 
 def verdict_matrix(e: Evaluation, tasks: tuple[TaskShown, ...]) -> Block:
-    """All verdicts: teams and tasks by claims."""
+    """All verdicts in one table: a row for each task and team, a column for each claim."""
     table = e.table("claims", None, "team", "claim", "verdict", "sentence")
     names = list(dict.fromkeys(claim_name(row) for row in rows(table)))
-    made = []
+    verdict_rows = []
     for task in tasks:
-        mine = rows(table[table["task"] == task.name])
-        for team in dict.fromkeys(row["team"] for row in mine):
-            found = {claim_name(row): row for row in mine if row["team"] == team}
+        of_task = rows(table[table["task"] == task.name])
+        for team in dict.fromkeys(row["team"] for row in of_task):
+            judged = {claim_name(row): row for row in of_task if row["team"] == team}
             cells = [
-                (found[n]["verdict"], _TONE.get(found[n]["verdict"], "open"), found[n]["sentence"])
-                if n in found
+                (judged[n]["verdict"], _TONE.get(judged[n]["verdict"], "open"), judged[n]["sentence"])
+                if n in judged
                 else ("–", "", "")
                 for n in names
             ]
-            made.append((f"{task.title} · {e.team(team)}", tuple(cells)))
-    return Strip("Verdicts on all claims", tuple(names), tuple(made))
+            verdict_rows.append((f"{task.title} · {e.team(team)}", tuple(cells)))
+    return Strip("Verdicts on all claims", tuple(names), tuple(verdict_rows))
 
 
 def claim_name(row: dict[str, Any]) -> str:
-    """Such as ``central (6 v 3)``."""
+    """Name of a claim with its contrast, such as ``central (6 v 3)``."""
     return f"{row['claim']} ({row['contrast']})" if row.get("contrast") else str(row["claim"])

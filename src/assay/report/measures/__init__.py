@@ -1,4 +1,4 @@
-"""How each measure is shown."""
+"""How a report shows the results of each measure."""
 
 from assay.report.measures import invariance, perturbation, straightness
 from assay.report.measures.section import MeasureSection, section_of, shows

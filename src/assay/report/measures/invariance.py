@@ -28,14 +28,14 @@ NOTES = {
     "silent": "units without a score: firing on none of this transformation's stimuli",
     "not_finite": "units without a score: NaN or infinity",
 }
-_PICTURED = 12  # layers at most, evenly over the depth
+_PICTURED = 12  # number of layers pictured at most, evenly over the depth
 
 
 @shows("invariance")
-def section(label: str, described: MeasureRecord, run: Run) -> list[Any]:
-    """Blocks for one invariance measure."""
+def section(label: str, record: MeasureRecord, run: Run) -> list[Any]:
+    """The blocks of a report for one invariance measure."""
     table = run.table(label)
-    settings = described.settings
+    settings = record.settings
     rate = settings["firing_rate"]
     blocks: list[Any] = [
         Text(
@@ -56,19 +56,20 @@ def section(label: str, described: MeasureRecord, run: Run) -> list[Any]:
 def _sentences(group: pd.DataFrame, name: str) -> list[str]:
     sentences = []
     for subject, rows in group.groupby("subject", sort=False):
-        good = rows[rows["status"] == "ok"]
-        bad = int(rows["not_finite"].sum())
-        if good.empty:
+        scored = rows[rows["status"] == "ok"]
+        not_finite = int(rows["not_finite"].sum())
+        if scored.empty:
             sentences.append(f"{subject}, {name}: no unit of any layer has a score.")
         else:
-            first, last, best = good.iloc[0], good.iloc[-1], good.iloc[int(good["score"].to_numpy().argmax())]
+            first, last = scored.iloc[0], scored.iloc[-1]
+            best = scored.iloc[int(scored["score"].to_numpy().argmax())]
             sentences.append(
                 f"{subject}, {name}: {_value(first)} at {first['layer']}, {_value(last)} at {last['layer']}; "
                 f"most at {best['layer']} ({_value(best)})."
             )
-        if bad:
+        if not_finite:
             where = ", ".join(rows[rows["not_finite"] > 0]["layer"].astype(str).head(3))
-            sentences.append(f"{subject}: {bad} units returned NaN or infinity ({where}) and have no score.")
+            sentences.append(f"{subject}: {not_finite} units returned NaN or infinity ({where}) and have no score.")
     return sentences
 
 
@@ -80,25 +81,24 @@ def _value(row: pd.Series) -> str:
 def _chart(group: pd.DataFrame, name: str, most: float) -> LineChart:
     lines = []
     for subject, rows in group.groupby("subject", sort=False):
-        rows = rows.reset_index(drop=True)
         points = []
-        for i, row in rows.iterrows():
+        for i, (_, row) in enumerate(rows.iterrows()):
             if pd.isna(row["score"]):
                 continue
             band = None if pd.isna(row["low"]) else (float(row["low"]), float(row["high"]))
             detail = f"{_value(row)}, {int(row['n'])} of {int(row['ok'] + row['tied'])} units with a score"
-            place = int(str(i)) / max(len(rows) - 1, 1)
-            points.append(Point(place, float(row["score"]), band, str(row["layer"]), detail))
+            depth = i / max(len(rows) - 1, 1)
+            points.append(Point(depth, float(row["score"]), band, str(row["layer"]), detail))
         lines.append((str(subject), tuple(points)))
     caption = f"Invariance to {name} across layers (band: 95 % interval)"
     return LineChart(caption, "relative depth: input to output", "invariance score", tuple(lines), ("most", most))
 
 
 def _pictures(subject: str, name: str, rows: pd.DataFrame) -> Pictures:
-    good = rows[rows["pictures"].map(len) > 0]
-    step = max(-(-len(good) // _PICTURED), 1)
+    pictured = rows[rows["pictures"].map(len) > 0]
+    step = max(-(-len(pictured) // _PICTURED), 1)
     items = tuple(
         (bytes(row["pictures"]), f"{row['layer']}, unit {row['best_unit']}: {row['best_score']:.1f}")
-        for _, row in good.iloc[::step].iterrows()
+        for _, row in pictured.iloc[::step].iterrows()
     )
     return Pictures(f"What drives the unit of {subject} that is most invariant to {name}, layer by layer", items)

@@ -26,10 +26,10 @@ NOTES = {
 
 
 @shows("perturbation")
-def section(label: str, described: MeasureRecord, run: Run) -> list[Any]:
-    """Blocks for one perturbation measure."""
+def section(label: str, record: MeasureRecord, run: Run) -> list[Any]:
+    """The blocks of a report for one perturbation measure."""
     table = run.table(label)
-    data = described.settings["data"]
+    data = record.settings["data"]
     blocks: list[Any] = [
         Text(
             f"Shown: a sample of {data['is'] if isinstance(data, dict) else data}, perturbed more and more: "
@@ -46,35 +46,36 @@ def section(label: str, described: MeasureRecord, run: Run) -> list[Any]:
 
 
 def _sentences(rows: pd.DataFrame) -> list[str]:
-    found = []
-    for (subject, name, layer, at), mine in rows.groupby(["subject", "perturbation", "layer", "at"], sort=False):
+    sentences = []
+    for (subject, name, layer, at), group in rows.groupby(["subject", "perturbation", "layer", "at"], sort=False):
         what = f"{name} at the input" if layer == "0" else f"{name} after {at}"
-        gi = mine[mine["quantity"] == "gi"]
-        curve = mine[mine["quantity"] == "accuracy"]
+        gi = group[group["quantity"] == "gi"]
+        curve = group[group["quantity"] == "accuracy"]
         if curve["status"].ne("ok").any():
             bad = int(curve["status"].ne("ok").sum())
-            found.append(f"{subject}, {what}: outputs are not finite at {bad} of {len(curve)} magnitudes; no scores.")
+            sentences.append(
+                f"{subject}, {what}: outputs are not finite at {bad} of {len(curve)} magnitudes; no scores."
+            )
         elif len(gi):
             first, last = curve["value"].iloc[[0, -1]]
-            went = f"goes from {first:.1%} to {last:.1%}"
+            course = f"goes from {first:.1%} to {last:.1%}"
             start, end = curve["magnitude"].iloc[[0, -1]]
             if start < 0 < end:
                 middle = curve["value"].iloc[curve["magnitude"].abs().argmin()]
-                went = f"is {middle:.1%} in the middle, {first:.1%} at {start:g}, {last:.1%} at {end:g}"
+                course = f"is {middle:.1%} in the middle, {first:.1%} at {start:g}, {last:.1%} at {end:g}"
             score = gi.iloc[0]
             interval = f" ({score['low']:.3f} to {score['high']:.3f})" if score["low"] == score["low"] else ""
-            scored = f"Gi {score['value']:.3f}{interval}"
-            found.append(f"{subject}, {what}: accuracy {went}; {scored}.")
-    return found
+            sentences.append(f"{subject}, {what}: accuracy {course}; Gi {score['value']:.3f}{interval}.")
+    return sentences
 
 
 def _chart(rows: pd.DataFrame, caption: str) -> LineChart:
     lines = []
-    for subject, mine in rows[rows["quantity"] == "accuracy"].groupby("subject", sort=False):
-        points = tuple(map(_point, mine[mine["status"] == "ok"].to_dict("records")))
+    for subject, curve in rows[rows["quantity"] == "accuracy"].groupby("subject", sort=False):
+        points = tuple(map(_point, curve[curve["status"] == "ok"].to_dict("records")))
         lines.append((str(subject), points))
-    shown = rows.loc[rows["quantity"] == "accuracy", "magnitude"]
-    span = (float(shown.min()), float(shown.max())) if shown.nunique() > 1 else None
+    magnitudes = rows.loc[rows["quantity"] == "accuracy", "magnitude"]
+    span = (float(magnitudes.min()), float(magnitudes.max())) if magnitudes.nunique() > 1 else None
     return LineChart(caption, "magnitude α", "accuracy", tuple(lines), x_range=span)
 
 

@@ -28,10 +28,10 @@ CONDITIONS = {
 
 
 @shows("straightness")
-def section(label: str, described: MeasureRecord, run: Run) -> list[Any]:
-    """Blocks for one straightness measure."""
+def section(label: str, record: MeasureRecord, run: Run) -> list[Any]:
+    """The blocks of a report for one straightness measure."""
     summary = run.summary(label)
-    stimuli = described.settings["sequences"]["is"]
+    stimuli = record.settings["sequences"]["is"]
     blocks: list[Any] = [Text(f"Shown: {stimuli}. Image size alone moves curvature by several degrees.")]
     for condition, group in summary.groupby("condition", sort=False):
         name = CONDITIONS.get(str(condition), str(condition))
@@ -61,18 +61,16 @@ def _sentences(group: pd.DataFrame, name: str) -> list[str]:
 def _chart(group: pd.DataFrame, name: str) -> LineChart:
     lines = []
     for subject, rows in group.groupby("subject", sort=False):
-        rows = rows.reset_index(drop=True)
-        depth = max(len(rows) - 1, 1)
         points = []
-        for i, row in rows.iterrows():
+        for i, (_, row) in enumerate(rows.iterrows()):
             if pd.isna(row["curvature_deg"]):
                 continue
             value, sem = float(row["curvature_deg"]), float(row["sem_deg"])
             band = None if pd.isna(sem) else (value - sem, value + sem)
             spread = "" if band is None else f" ± {sem:.2f}"
             detail = f"{row['curvature_deg']:.2f}{spread}°, {row['change_deg']:+.2f}° from pixels, n = {row['n']}"
-            x = int(str(i)) / depth
-            points.append(Point(x, value, band, str(row["layer"]), detail))
+            depth = i / max(len(rows) - 1, 1)
+            points.append(Point(depth, value, band, str(row["layer"]), detail))
         lines.append((str(subject), tuple(points)))
     pixels = group[group["layer"] == "pixels"]["curvature_deg"].dropna()
     reference = ("pixels", float(pixels.iloc[0])) if len(pixels) else None

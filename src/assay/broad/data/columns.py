@@ -16,7 +16,7 @@ from assay.core.errors import AssayError, first_line, nearest
 
 
 def read_columns(path: Path, columns: Sequence[str]) -> tuple[list[int], dict[str, list[str]]]:
-    """Columns of a CSV file as they stand in it, and the line on which each record begins."""
+    """Read columns of a CSV file as they stand in it, and the line on which each record begins."""
     if not path.is_file():
         raise AssayError(f"reviews: {path} is not a file")
     lines: list[int] = []
@@ -47,7 +47,7 @@ def read_columns(path: Path, columns: Sequence[str]) -> tuple[list[int], dict[st
 
 
 def number(names: Sequence[str]) -> Array:
-    """Names as numbers, counted in the order in which they first appear.
+    """Number names in the order in which they first appear.
 
     >>> number(["b", "a", "b"]).tolist()
     [0, 1, 0]

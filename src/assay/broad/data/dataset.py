@@ -1,4 +1,4 @@
-"""Data of an evaluation: what a system sees (no labels), and what the evaluator knows."""
+"""Data of an evaluation: what a system sees (no labels), and what the evaluators know."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from assay.stimuli.clips import Clip
 
 Array = np.ndarray[Any, Any]
 Modality = Literal["video", "text"]
-# Of n instances: a matrix (n rows), or a list of n arrays where instances differ in size (clips T×H×W, or bags of
-# vectors m×d, one vector for each window of a clip).
+# Features of n instances: a matrix of n rows, or a list of n arrays where instances differ in size (clips T×H×W, or
+# bags of vectors m×d, one vector for each window of a clip).
 Features: TypeAlias = Array | sparse.csr_matrix | list[Array]
 Items: TypeAlias = Sequence[str] | Sequence[Clip] | sparse.csr_matrix
 
@@ -25,9 +25,9 @@ class Inputs:
     """Instances as a system sees them: there is no place for labels.
 
     Args:
-        items: Reviews as strings, or as a sparse matrix of term counts where the text itself is not to be had; or
-            clips.
-        ids: One name for each.
+        items: Reviews as strings, or as a sparse matrix of term counts where the text itself is not available;
+            or clips.
+        ids: One name for each instance.
     """
 
     items: Items
@@ -43,7 +43,7 @@ class Inputs:
         return len(self.ids)
 
     def take(self, indices: Array) -> Inputs:
-        """Some of them, in the order given."""
+        """Take the instances with the given numbers, in that order."""
         items: Any = self.items
         chosen = items[indices] if sparse.issparse(items) else [items[i] for i in indices]
         return Inputs(chosen, tuple(self.ids[i] for i in indices))
@@ -51,16 +51,16 @@ class Inputs:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Instances with what is to be predicted of them.
+    """Instances, and what is to be predicted of each.
 
     Args:
-        name: What it is called.
+        name: Name of the data set.
         modality: ``"video"`` or ``"text"``.
-        inputs: What systems see.
-        targets: Video: instances × classes, True where a clip shows the action. Text: instances × ratings, NaN where a
-            rating is missing.
+        inputs: The instances as systems see them.
+        targets: What is to be predicted. For video, instances × classes, True where a clip shows the action; for text,
+            instances × ratings, NaN where a rating is missing.
         labels: Names of the classes or ratings.
-        groups: Which instances belong together (clips of one film, reviews of one restaurant), by number.
+        groups: Number of the group that each instance belongs to (the film of a clip, the restaurant of a review).
     """
 
     name: str
@@ -81,12 +81,12 @@ class Dataset:
         return len(self.inputs)
 
     def take(self, indices: Array) -> Dataset:
-        """Some of the instances."""
+        """Take the instances with the given numbers, in that order."""
         groups = None if self.groups is None else self.groups[indices]
         return replace(self, inputs=self.inputs.take(indices), targets=self.targets[indices], groups=groups)
 
     def only(self, label: str) -> Dataset:
-        """One label, the others gone; instances that lack it gone too."""
+        """Keep one label only, and only the instances that have it."""
         column = self.targets[:, self.labels.index(label)]
         known = np.flatnonzero(np.isfinite(column)) if column.dtype.kind == "f" else np.arange(len(self))
         return replace(self.take(known), targets=column[known, None], labels=(label,))

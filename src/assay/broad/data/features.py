@@ -1,4 +1,4 @@
-"""Features kept between runs of a task, by the hash of everything they depend on."""
+"""Features: what can be done with them in all their forms, and a store that keeps them between runs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ PARTS = ("training", "validation", "test")
 
 
 class FeatureStore:
-    """Features of the three parts of a task under one key."""
+    """Keeps the features of the three parts of a task, under the hash of everything they depend on."""
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
 
     def read(self, key: str) -> dict[str, Features] | None:
-        """What is kept under a key; None if it is not all there."""
+        """Read the features kept under a key; None unless all parts are there."""
         if not self.folder.exists(f"features/{key}/whole.json"):
             return None
         try:
@@ -35,32 +35,32 @@ class FeatureStore:
             return None
 
     def write(self, key: str, features: dict[str, Features]) -> None:
-        """Keep them; the last file says that all are there."""
+        """Keep features under a key; the last file written marks them as complete."""
         for part in PARTS:
             self.folder.write(f"features/{key}/{part}", packed(features[part]))
         self.folder.write(f"features/{key}/whole.json", json.dumps(sorted(features)).encode())
 
     def forget(self) -> None:
-        """Make room, on a local disk; learners stay."""
-        for kept in Path(self.folder.path("features")).glob("*/"):
-            (kept / "whole.json").unlink(missing_ok=True)  # first: without it nothing is read
-            shutil.rmtree(kept)
+        """Delete all features, on a local disk, to make room; learners stay."""
+        for place in Path(self.folder.path("features")).glob("*/"):
+            (place / "whole.json").unlink(missing_ok=True)  # first: without it nothing is read
+            shutil.rmtree(place)
 
 
 def features_hash(features: dict[str, Features]) -> str:
-    """Content of the features of all parts."""
+    """Hash the content of the features of all parts."""
     return fingerprint(*(_content(features[part]) for part in PARTS))
 
 
 def rows(features: Features, chosen: Array) -> Features:
-    """Some of the instances."""
+    """Take the features of the chosen instances."""
     if isinstance(features, list):
         return [features[i] for i in chosen]
     return features[chosen]
 
 
 def joined(a: Features, b: Features) -> Features:
-    """The instances of both, one set after the other."""
+    """Join two sets of features, one after the other."""
     if count(b) == 0:
         return a
     if count(a) == 0:
@@ -73,19 +73,19 @@ def joined(a: Features, b: Features) -> Features:
 
 
 def count(features: Features) -> int:
-    """How many instances."""
+    """Count the instances."""
     return len(features) if isinstance(features, list) else int(features.shape[0])
 
 
 def finite(features: Features) -> bool:
-    """No NaN and no infinity."""
+    """Whether features are free of NaN and infinity."""
     if isinstance(features, list):
         return all(bool(np.isfinite(f).all()) for f in features)
     return bool(np.isfinite(features.data if sparse.issparse(features) else features).all())
 
 
 def dense(features: Features) -> list[Array]:
-    """As arrays: one of all instances, or one of each where they differ in size."""
+    """Turn features into dense arrays: one of all instances, or one of each where they differ in size."""
     if isinstance(features, list):
         return features
     matrix: Any = features
@@ -101,24 +101,26 @@ def _content(features: Any) -> Any:
 
 
 def packed(features: Features) -> bytes:
-    """As bytes."""
-    held = io.BytesIO()
+    """Write features to bytes, as an npz archive."""
+    buffer = io.BytesIO()
     if isinstance(features, list):
-        np.savez(held, list=np.array(len(features)), **{f"a{i}": f for i, f in enumerate(features)})
+        np.savez(buffer, list=np.array(len(features)), **{f"a{i}": f for i, f in enumerate(features)})
     elif sparse.issparse(features):
         matrix = sparse.csr_matrix(features)
-        np.savez(held, data=matrix.data, indices=matrix.indices, indptr=matrix.indptr, shape=np.array(matrix.shape))
+        np.savez(buffer, data=matrix.data, indices=matrix.indices, indptr=matrix.indptr, shape=np.array(matrix.shape))
     else:
-        np.savez(held, matrix=np.asarray(features))
-    return held.getvalue()
+        np.savez(buffer, matrix=np.asarray(features))
+    return buffer.getvalue()
 
 
 def unpacked(data: bytes) -> Features:
-    """What `packed` packed."""
-    with np.load(io.BytesIO(data), allow_pickle=False) as kept:
-        if "list" in kept.files:
-            return [kept[f"a{i}"] for i in range(int(kept["list"]))]
-        if "indptr" in kept.files:
-            return sparse.csr_matrix((kept["data"], kept["indices"], kept["indptr"]), shape=tuple(kept["shape"]))
-        matrix: Array = kept["matrix"]
+    """Read features from the bytes that `packed` wrote."""
+    with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+        if "list" in archive.files:
+            return [archive[f"a{i}"] for i in range(int(archive["list"]))]
+        if "indptr" in archive.files:
+            return sparse.csr_matrix(
+                (archive["data"], archive["indices"], archive["indptr"]), shape=tuple(archive["shape"])
+            )
+        matrix: Array = archive["matrix"]
         return matrix

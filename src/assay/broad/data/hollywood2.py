@@ -1,6 +1,6 @@
-"""Hollywood2: clips from films that show one or more of twelve actions, the video corpus of the plan.
+"""Hollywood2, the video corpus of the plan: clips from films that show one or more of twelve actions.
 
-The films are not ours to ship: `load_hollywood2` reads a local copy and `check_hollywood2` says where it differs
+The films may not be distributed: `load_hollywood2` reads a local copy and `check_hollywood2` says where it differs
 from the one that the plan describes (§4.1). `assay.broad.data.twin_clips.generated_clips` makes one of the same shape.
 """
 
@@ -34,19 +34,24 @@ ACTIONS = (
 
 @dataclass(frozen=True)
 class Shape:
-    """Numbers of a set of clips: clips with 1, 2, 3 labels; clips in the smallest and the largest class."""
+    """Counts that describe a set of clips.
+
+    Args:
+        by_labels: Number of clips with 1, 2 and 3 labels.
+        class_range: Number of clips in the smallest and in the largest class.
+    """
 
     by_labels: tuple[int, int, int]
     class_range: tuple[int, int]
 
     @property
     def clips(self) -> int:
-        """How many clips."""
+        """Number of clips in the set."""
         return sum(self.by_labels)
 
     @property
     def labels(self) -> int:
-        """How many labels they have together."""
+        """Number of labels of all clips together."""
         return sum(k * count for k, count in enumerate(self.by_labels, 1))
 
 
@@ -55,7 +60,7 @@ TEST = Shape((798, 84, 2), (33, 146))  # 884 clips, 972 labels
 
 
 def load_hollywood2(folder: str | Path, strict: bool = True) -> tuple[Dataset, Dataset]:
-    """The clean training set and the test set of Hollywood2 actions; a clip is decoded when it is asked for.
+    """Load the clean training set and the test set of Hollywood2; a clip is decoded when it is asked for.
 
     The release has the clips in ``AVIClips/NAME.avi`` and, for each action, the lists ``ClipSets/ACTION_train.txt``
     and ``ClipSets/ACTION_test.txt`` of all clips with 1 where it is shown and −1 where not. It does not say which
@@ -76,49 +81,51 @@ def load_hollywood2(folder: str | Path, strict: bool = True) -> tuple[Dataset, D
 
 
 def check_hollywood2(training: Dataset, test: Dataset) -> list[str]:
-    """Where two sets of clips differ from those of the plan; nothing when they are the same.
+    """List where two sets of clips differ from those of the plan; an empty list if nowhere.
 
     823 clips with 901 labels (750, 68, 5 clips have 1, 2, 3; 24–135 clips in a class) for training, 884 clips with
     972 labels (798, 84, 2; 33–146) for testing, none in both. Plan §4.1.
     """
-    found = []
+    deviations = []
     for name, dataset, expected in (("training", training, TRAINING), ("test", test, TEST)):
         if dataset.labels != ACTIONS:
-            found.append(f"{name}: classes are {', '.join(dataset.labels)}, not {', '.join(ACTIONS)}")
+            deviations.append(f"{name}: classes are {', '.join(dataset.labels)}, not {', '.join(ACTIONS)}")
         per_clip = np.bincount(dataset.targets.sum(axis=1), minlength=4)
         per_class = dataset.targets.sum(axis=0)
         counts = ", ".join(map(str, per_clip[1:]))
         if len(dataset) != expected.clips:
-            found.append(f"{name}: {len(dataset)} clips, not {expected.clips}")
+            deviations.append(f"{name}: {len(dataset)} clips, not {expected.clips}")
         if per_class.sum() != expected.labels:
-            found.append(f"{name}: {per_class.sum()} labels, not {expected.labels}")
+            deviations.append(f"{name}: {per_class.sum()} labels, not {expected.labels}")
         if per_clip[0]:
-            found.append(f"{name}: {per_clip[0]} clips without a label")
+            deviations.append(f"{name}: {per_clip[0]} clips without a label")
         if tuple(per_clip[1:]) != expected.by_labels:
-            found.append(f"{name}: {counts} clips with 1, 2, 3 labels, not {', '.join(map(str, expected.by_labels))}")
+            deviations.append(
+                f"{name}: {counts} clips with 1, 2, 3 labels, not {', '.join(map(str, expected.by_labels))}"
+            )
         smallest, largest = int(per_class.min()), int(per_class.max())
         if (smallest, largest) != expected.class_range:
             low, high = expected.class_range
-            found.append(f"{name}: {smallest}–{largest} clips in a class, not {low}–{high}")
+            deviations.append(f"{name}: {smallest}–{largest} clips in a class, not {low}–{high}")
     shared = set(training.inputs.ids) & set(test.inputs.ids)
     if shared:
-        found.append(f"{len(shared)} clips are in both sets, {min(shared)} the first")
-    return found
+        deviations.append(f"{len(shared)} clips are in both sets, {min(shared)} the first")
+    return deviations
 
 
 def _load(folder: Path, split: str, films: dict[str, str] | None) -> Dataset:
     lists = [_clip_set(folder / "ClipSets" / f"{action}_{split}.txt") for action in ACTIONS]
     names = list(lists[0])
     for action, listed in zip(ACTIONS, lists, strict=True):
-        odd = sorted(set(names) ^ set(listed))
-        if odd:
+        differing = sorted(set(names) ^ set(listed))
+        if differing:
             raise AssayError(
-                f"{ACTIONS[0]}_{split}.txt and {action}_{split}.txt list different clips: {odd[0]} is in one"
+                f"{ACTIONS[0]}_{split}.txt and {action}_{split}.txt list different clips: {differing[0]} is in one"
             )
     clips = [Video(name, folder / "AVIClips" / f"{name}.avi") for name in names]
-    lost = [clip.path for clip in clips if not clip.path.is_file()]
-    if lost:
-        raise AssayError(f"{len(lost)} of {len(clips)} clips have no file, {lost[0]} the first")
+    missing = [clip.path for clip in clips if not clip.path.is_file()]
+    if missing:
+        raise AssayError(f"{len(missing)} of {len(clips)} clips have no file, {missing[0]} the first")
     targets = np.array([[listed[name] for listed in lists] for name in names])
     groups = None
     if films is not None:
@@ -132,7 +139,7 @@ def _load(folder: Path, split: str, films: dict[str, str] | None) -> Dataset:
 
 
 def _clip_set(path: Path) -> dict[str, bool]:
-    """Clip → whether it shows the action."""
+    """Read whether each clip shows the action, by name."""
     shown: dict[str, bool] = {}
     for line, parts in _lines(path):
         if len(parts) != 2 or parts[1] not in ("1", "+1", "-1"):
@@ -146,7 +153,7 @@ def _clip_set(path: Path) -> dict[str, bool]:
 
 
 def _films(path: Path) -> dict[str, str] | None:
-    """Clip → film."""
+    """Read the film of each clip, by name; None if there is no such file."""
     return {parts[0]: " ".join(parts[1:]) for _, parts in _lines(path)} if path.is_file() else None
 
 

@@ -1,4 +1,4 @@
-"""OpenTable: reviews of restaurants with five ratings, the text corpus of the plan.
+"""OpenTable, the text corpus of the plan: reviews of restaurants with five ratings.
 
 The corpus is not public: `load_opentable` reads a local copy and `check_opentable` says where it differs from the
 one that the plan describes (§4.2). `assay.broad.data.twin_reviews.generated_reviews` makes one of the same shape.
@@ -25,7 +25,7 @@ CHARACTERS, WORDS = 248, 44  # means over reviews
 
 
 def load_opentable(path: str | Path, columns: Mapping[str, str] | None = None, strict: bool = True) -> Dataset:
-    """The OpenTable reviews from a CSV file (or ``.csv.gz``), without those of less than 30 characters.
+    """Load the OpenTable reviews from a CSV file (or ``.csv.gz``), without those of less than 30 characters.
 
     Groups are restaurants, numbered as they first appear; ids are the lines of the file.
 
@@ -48,15 +48,15 @@ def load_opentable(path: str | Path, columns: Mapping[str, str] | None = None, s
     ratings = []
     for rating in RATINGS:
         values = read_ratings(path, lines, names[rating], cells[names[rating]], (1, 5))
-        broken = np.flatnonzero(values % 1 > 0)
-        if len(broken):
-            i = broken[0]
+        fractional = np.flatnonzero(values % 1 > 0)
+        if len(fractional):
+            i = fractional[0]
             raise AssayError(f"{path}, line {lines[i]}: {names[rating]}={values[i]:g} is not 1, 2, 3, 4 or 5")
         ratings.append(values)
     kept = np.array([i for i, text in enumerate(texts) if len(text) >= SHORTEST], dtype=np.int64)
     if not len(kept):
         raise AssayError(f"{path}: all {len(texts)} reviews have less than {SHORTEST} characters")
-    found = as_reviews(
+    dataset = as_reviews(
         "OpenTable",
         [lines[i] for i in kept],
         [texts[i] for i in kept],
@@ -64,13 +64,13 @@ def load_opentable(path: str | Path, columns: Mapping[str, str] | None = None, s
         RATINGS,
         [cells[names["restaurant"]][i] for i in kept],
     )
-    if strict and (deviations := check_opentable(found)):
+    if strict and (deviations := check_opentable(dataset)):
         raise AssayError(f"{path} is not the plan's corpus: {'; '.join(deviations)} (strict=False loads it as it is)")
-    return found
+    return dataset
 
 
 def check_opentable(dataset: Dataset) -> list[str]:
-    """Where a data set differs from the corpus of the plan; nothing when it is the same.
+    """List where a data set differs from the corpus of the plan; an empty list if nowhere.
 
     433,697 reviews of 10,066 restaurants, 30 to 750 characters long, on average 248 characters and 44 words (each
     to within 1: the plan prints whole numbers); every review with all five ratings, none twice. Plan §4.2.
@@ -79,28 +79,30 @@ def check_opentable(dataset: Dataset) -> list[str]:
     lengths = np.array([len(text) for text in texts])
     words = float(np.mean([len(text.split()) for text in texts]))
     restaurants = 0 if dataset.groups is None else len(np.unique(dataset.groups))
-    found = []
+    deviations = []
     if dataset.labels != RATINGS:
-        found.append(f"ratings are {', '.join(dataset.labels)}, not {', '.join(RATINGS)}")
+        deviations.append(f"ratings are {', '.join(dataset.labels)}, not {', '.join(RATINGS)}")
     for what, value, expected in (("reviews", len(texts), REVIEWS), ("restaurants", restaurants, RESTAURANTS)):
         if value != expected:
-            found.append(f"{value:,} {what}, not {expected:,}")
+            deviations.append(f"{value:,} {what}, not {expected:,}")
     if (lengths.min(), lengths.max()) != (SHORTEST, LONGEST):
-        found.append(f"lengths of {lengths.min()} to {lengths.max()} characters, not {SHORTEST} to {LONGEST}")
+        deviations.append(f"lengths of {lengths.min()} to {lengths.max()} characters, not {SHORTEST} to {LONGEST}")
     for what, mean, expected in (("characters", float(lengths.mean()), CHARACTERS), ("words", words, WORDS)):
         if abs(mean - expected) > 1:
-            found.append(f"{mean:.1f} {what} per review, not {expected}")
+            deviations.append(f"{mean:.1f} {what} per review, not {expected}")
     missing = int(np.isnan(dataset.targets).sum())
     if missing:
-        found.append(f"{missing:,} ratings are missing")
+        deviations.append(f"{missing:,} ratings are missing")
     repeats = _repeats(dataset, texts)
     if repeats:
-        found.append(f"{len(repeats):,} reviews are repeated, the first on {repeats[0][1]} (as on {repeats[0][0]})")
-    return found
+        deviations.append(
+            f"{len(repeats):,} reviews are repeated, the first on {repeats[0][1]} (as on {repeats[0][0]})"
+        )
+    return deviations
 
 
 def _repeats(dataset: Dataset, texts: list[str]) -> list[tuple[str, str]]:
-    """(first, again) ids of reviews with the same text, restaurant and ratings."""
+    """Ids of reviews that are repeated with the same text, restaurant and ratings, as (first, again)."""
     groups = np.zeros(len(texts), dtype=np.int64) if dataset.groups is None else dataset.groups
     ratings = np.ascontiguousarray(dataset.targets)
     seen: dict[int, list[int]] = {}  # hash → rows: the hashes stay small where keys would not

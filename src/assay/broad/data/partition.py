@@ -1,4 +1,4 @@
-"""Who is trained on, tuned on and tested on: stratified samples and folds, drawn from a secret seed.
+"""Which instances are trained on, tuned on and tested on: stratified samples and folds, from a secret seed.
 
 The plan's folds are used the other way round from ordinary cross-validation: a classifier is trained on one fold and
 tuned on all others; the K classifiers share one test set (§5.5, Fig. 5).
@@ -20,10 +20,15 @@ Array = np.ndarray[Any, Any]
 
 
 def sample_stratified(labels: Array, n: int, rng: np.random.Generator) -> Array:
-    """Numbers of n instances, in ascending order, whose labels are distributed as those of all (plan, Fig. 6).
+    """Draw the numbers of n instances, ascending, whose labels are distributed as those of all (plan, Fig. 6).
 
-    Without replacement. Of class c there are ⌊n·p_c⌋ or one more, p_c its share: what rounding down leaves over goes to
-    the largest remainders, ties to the larger class, then to the lower label.
+    Instances are drawn without replacement. A class c with the share p_c gets ⌊n·p_c⌋ instances or one more: what
+    rounding down leaves over goes to the largest remainders; ties go to the larger class, then to the lower label.
+
+    Args:
+        labels: Label of each instance.
+        n: Number of instances to draw.
+        rng: Generator of the random draws.
 
     Example:
         >>> labels = np.array([1] * 50 + [2] * 30 + [3] * 20)
@@ -43,9 +48,9 @@ def sample_stratified(labels: Array, n: int, rng: np.random.Generator) -> Array:
 
 
 def apportioned(total: int, weights: Array) -> Array:
-    """Whole numbers that add up to ``total``, in the proportions of whole numbers: ⌊total·w/Σw⌋ or one more.
+    """Share out ``total`` as whole numbers in the proportions of whole weights w: ⌊total·w/Σw⌋ each, or one more.
 
-    What rounding down leaves over goes to the largest remainders, ties to the larger weight, then to the first.
+    What rounding down leaves over goes to the largest remainders; ties go to the larger weight, then to the first.
 
     Example:
         >>> apportioned(10, np.array([750, 68, 5])).tolist()
@@ -58,14 +63,14 @@ def apportioned(total: int, weights: Array) -> Array:
 
 
 def create_stratified_folds(concepts: Array, k: int, rng: np.random.Generator | None = None) -> list[Array]:
-    """Numbers of the instances of each of k folds (plan, Fig. 7): ordered by concept frequency, dealt like cards.
+    """Deal instances, ordered by concept frequency, into k folds like cards; give their numbers (plan, Fig. 7).
 
     Fold sizes differ by at most one, and so do the folds' shares of every concept.
 
     Args:
-        concepts: One for each instance; of several labels the first (`first_labels`).
-        k: How many folds.
-        rng: Shuffles instances within a concept; None keeps the order of the file.
+        concepts: The concept of each instance; where it has several labels, the first (`first_labels`).
+        k: Number of folds.
+        rng: Generator that shuffles instances within a concept; None keeps the order of the file.
 
     Example:
         >>> [len(fold) for fold in create_stratified_folds(np.arange(823) % 12, 10)]
@@ -86,7 +91,7 @@ def first_labels(targets: Array) -> Array:
 
 
 def round_half_up(share: float, n: int) -> int:
-    """How many are a share of n: 0.7 of 433,697 are 303,588.
+    """Round a share of n to a whole number, halves up: 0.7 of 433,697 is 303,588.
 
     Example:
         >>> round_half_up(0.7, 433_697)
@@ -97,12 +102,12 @@ def round_half_up(share: float, n: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Who is trained on, tuned on and tested on, by number in the data set.
+    """Which instances are trained on, tuned on and tested on, by number in the data set.
 
     Args:
-        folds: Each trains one classifier, tuned on the others and on ``validation``.
-        validation: More to tune on, and to learn from without labels; empty for video.
-        test: Where all classifiers are scored.
+        folds: Instances of each fold; a fold trains one classifier, tuned on the other folds and on ``validation``.
+        validation: Further instances to tune on, and to learn from without labels; empty for video.
+        test: Instances on which all classifiers are scored.
     """
 
     folds: tuple[Array, ...]
@@ -111,22 +116,22 @@ class Partition:
 
     @property
     def training(self) -> Array:
-        """All folds together, by number: folds are ordered by label, and systems must not see that."""
+        """All folds together, sorted by number: folds are ordered by label, and systems must not see that order."""
         return np.sort(np.concatenate(self.folds))
 
     def get_fold(self, i: int) -> Array:
-        """Fold i = 1 … K."""
+        """The instances of fold i, from 1 to K."""
         self._require(i)
         return self.folds[i - 1]
 
     def complement(self, i: int) -> Array:
-        """All other folds."""
+        """The instances of all folds but fold i."""
         self._require(i)
         return np.concatenate([fold for j, fold in enumerate(self.folds, 1) if j != i])
 
     @property
     def hash(self) -> str:
-        """SHA-256 of all of it: equal for all runs of a task."""
+        """SHA-256 of the partition, equal for all runs of a task."""
         digest = hashlib.sha256()
         for part in (*self.folds, self.validation, self.test):
             digest.update(len(part).to_bytes(8, "little") + np.asarray(part, dtype="<i8").tobytes())
@@ -138,7 +143,15 @@ class Partition:
 
 
 def partition_given(training: Array, test: Array, concepts: Array, k: int, seed: str) -> Partition:
-    """Folds of a training set that was given (video)."""
+    """Divide a given training set into folds (video).
+
+    Args:
+        training: Numbers of the training instances.
+        test: Numbers of the test instances.
+        concepts: The concept of each instance of the data set.
+        k: Number of folds.
+        seed: The secret seed.
+    """
     rng = generator(seed, "video folds")
     folds = create_stratified_folds(concepts[training], k, rng)
     return Partition(tuple(training[fold] for fold in folds), np.zeros(0, dtype=np.int64), test)
@@ -147,15 +160,15 @@ def partition_given(training: Array, test: Array, concepts: Array, k: int, seed:
 def partition_stratified(
     scores: Array, k: int, share: float, n: int, seed: str, validation_cap: int | None = None
 ) -> Partition:
-    """Training and test set, then n of the training set for the folds (text; plan, Fig. 3, 2.2 and 2.3).
+    """Draw training and test set, then n training instances for the folds (text; plan, Fig. 3, 2.2 and 2.3).
 
     Args:
         scores: The one rating to predict.
-        k: Folds.
-        share: P, the share that is trained on.
-        n: N, how many of these the folds have.
-        seed: The secret.
-        validation_cap: At most so many to tune on, stratified (the plan's footnote 5).
+        k: Number of folds.
+        share: P, the share of instances in the training set.
+        n: N, the number of training instances that make the folds.
+        seed: The secret seed.
+        validation_cap: The largest number of further instances to tune on, stratified (the plan's footnote 5).
     """
     if not 0 < share < 1:
         hint = f"; did you mean {share / 100:g}?" if 1 < share < 100 else ""
@@ -165,29 +178,30 @@ def partition_stratified(
         raise AssayError(f"N={n} instances to train classifiers on, but the training set has {size}")
     training = sample_stratified(scores, size, generator(seed, "training"))
     chosen = sample_stratified(scores[training], n, generator(seed, "folds of"))
-    inside, rest = training[chosen], np.delete(training, chosen)
-    folds = create_stratified_folds(scores[inside], k, generator(seed, "folds"))
+    in_folds = training[chosen]
+    rest = np.delete(training, chosen)
+    folds = create_stratified_folds(scores[in_folds], k, generator(seed, "folds"))
     if validation_cap is not None and validation_cap < len(rest):
         rest = rest[sample_stratified(scores[rest], validation_cap, generator(seed, "cap"))]
     test = np.delete(np.arange(len(scores)), training)
-    return Partition(tuple(inside[fold] for fold in folds), rest, test)
+    return Partition(tuple(in_folds[fold] for fold in folds), rest, test)
 
 
 def generator(seed: str, purpose: str) -> np.random.Generator:
-    """Random numbers for one purpose, from the secret."""
+    """Make a generator of random numbers for one purpose, from the secret seed."""
     digest = hashlib.sha256(f"{seed}\n{purpose}".encode()).digest()
     return np.random.default_rng(np.frombuffer(digest, dtype=np.uint32))
 
 
 def new_secret() -> str:
-    """A seed nobody can guess."""
+    """Make a seed that nobody can guess."""
     return secrets.token_hex(32)
 
 
 def commitment(secret: str) -> str:
-    """What is published before the evaluation, so that all can verify afterwards which seed it was.
+    """The commitment to a seed: published before the evaluation, it lets everyone verify the seed afterwards.
 
-    SHA-256 of the seed; a short seed could be guessed from it, so it is at least 16 characters long.
+    It is the SHA-256 of the seed; a short seed could be guessed from it, so a seed has at least 16 characters.
 
     Example:
         >>> commitment("a seed nobody can guess")[:16]
@@ -199,6 +213,6 @@ def commitment(secret: str) -> str:
 
 
 def verify_commitment(secret: str, published: str) -> None:
-    """That the seed is the one promised."""
+    """Raise an error unless the seed is the one committed to."""
     if commitment(secret) != published:
         raise AssayError(f"the seed is not the one committed to: its SHA-256 is {commitment(secret)}, not {published}")

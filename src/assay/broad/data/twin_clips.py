@@ -52,7 +52,9 @@ def generated_clips(
     size: tuple[int, int] = (96, 72),
     seed: int = 0,
 ) -> tuple[Dataset, Dataset]:
-    """Training and test clips of twelve actions, shaped like Hollywood2: by default they pass `check_hollywood2`.
+    """Generate training and test clips of twelve actions, shaped like Hollywood2.
+
+    With the default sizes they pass `check_hollywood2`.
 
     Each action is a moving pattern (`PATTERNS`) in a window of random place, radius, contrast and speed; a clip with
     several labels has as many windows. Behind them is a texture, the camera drifts, and every frame has noise of its
@@ -60,11 +62,11 @@ def generated_clips(
     keep the proportions, and at least one clip of every action. Frames are made when they are asked for.
 
     Args:
-        training: How many training clips.
-        test: How many test clips.
-        frames: Shortest and longest clip.
+        training: Number of training clips.
+        test: Number of test clips.
+        frames: Numbers of frames of the shortest and of the longest clip.
         size: Width and height in pixels.
-        seed: Of everything drawn.
+        seed: Seed of all random draws.
 
     Example:
         >>> training, test = generated_clips(training=40, test=50, frames=(6, 9), size=(32, 24))
@@ -97,7 +99,7 @@ def generated_clips(
 
 
 def _labels(count: int, shape: Shape, sizes: Array, rng: np.random.Generator) -> Array:
-    """Clips × actions with exact margins: clips with 1, 2, 3 labels and clips per action in the given proportions."""
+    """Draw labels, clips × actions, whose counts per clip and per action have exactly the given proportions."""
     by_labels = apportioned(count, np.array(shape.by_labels))
     left = apportioned(int(by_labels @ [1, 2, 3]), sizes)
     while not left.all():
@@ -117,12 +119,12 @@ class GeneratedClip(Clip):
     """One generated clip; all of it follows from its fields.
 
     Args:
-        name: What it is called.
-        seed: Of everything drawn for this clip.
-        film: The film it is from, which gives its texture and tint.
-        actions: Indices into `ACTIONS`.
-        length: How many frames.
-        size: Width and height.
+        name: Name of the clip.
+        seed: Seed of all random draws for this clip.
+        film: Number of the film it is from, which gives its texture and tint.
+        actions: The actions it shows, as indices into `ACTIONS`.
+        length: Number of frames.
+        size: Width and height in pixels.
     """
 
     name: str
@@ -137,12 +139,12 @@ class GeneratedClip(Clip):
         return _filmed(self)
 
     def count(self) -> int:
-        """Its length."""
+        """The number of frames of the clip."""
         return self.length
 
     @property
     def fingerprint(self) -> str:
-        """Hash of its fields and of the code that draws it."""
+        """Hash of the clip's fields and of the code that draws it."""
         return fingerprint(_code(), self.seed, self.film, self.actions, self.length, self.size)
 
 

@@ -15,8 +15,9 @@ from assay.broad.data.opentable import LONGEST, RATINGS, SHORTEST
 from assay.core.errors import AssayError
 from assay.core.progress import report
 
-# Correlations of what lies under the ratings (Overall, Food, Ambiance, Service, Noise): the overall impression follows
-# food, then service, then ambiance; noise is a matter of its own. Food, service and ambiance alone predict 85 % of it.
+# Correlations of the impressions behind the ratings (Overall, Food, Ambiance, Service, Noise): the overall impression
+# follows food, then service, then ambiance; noise hardly matters to it. Food, service and ambiance alone predict 85 %
+# of it.
 CORRELATIONS = np.array(
     [
         [1.00, 0.80, 0.65, 0.75, 0.20],
@@ -29,25 +30,25 @@ CORRELATIONS = np.array(
 # Shares of the scores 1 to 5: guests are pleased more often than not, and noise is mostly in the middle.
 SHARES = np.array([[0.05, 0.08, 0.17, 0.35, 0.35]] * 4 + [[0.08, 0.20, 0.40, 0.22, 0.10]])
 BY_RESTAURANT = 0.2  # share of the variance that all reviews of a restaurant have in common
-COMMON, TELLING, DISHES = 4_000, 60, 12  # words: in everybody's use; telling of each rating; of one restaurant
-KINDS = (0.72, 0.06)  # shares of common words and of a restaurant's own; the others tell of a rating
-TOPICS = (0.28, 0.22, 0.16, 0.20, 0.14)  # which rating a telling word tells of
+COMMON, TELLING, DISHES = 4_000, 60, 12  # number of common words; of words for each rating; of one restaurant's words
+KINDS = (0.72, 0.06)  # shares of common words and of a restaurant's own; the others express a rating
+TOPICS = (0.28, 0.22, 0.16, 0.20, 0.14)  # shares of the five ratings among the words that express one
 BLOCK = 20_000  # reviews written at a time
 
 
 def generated_reviews(count: int = 433_697, restaurants: int = 10_066, seed: int = 0) -> Dataset:
-    """Reviews with five ratings, shaped like OpenTable: by default they pass `check_opentable`.
+    """Generate reviews with five ratings, shaped like OpenTable; by default they pass `check_opentable`.
 
     Ratings are five correlated normal variables (`CORRELATIONS`), one fifth of their variance shared by the reviews
     of a restaurant, cut into scores 1 to 5 (`SHARES`). A review is a row of made-up words: common ones with Zipf
-    frequencies, some of twelve that belong to its restaurant, and telling ones. Each rating has 60 telling words,
-    ordered from displeased to pleased; a review takes them from around the place of its score. Words are the same
-    for all seeds. Reviews have 30 to 750 characters, 248 on average, in 44 words.
+    frequencies, some of twelve that belong to its restaurant, and words that express its ratings. Each rating has 60
+    such words, ordered from displeased to pleased; a review takes them from around the place of its score. Words are
+    the same for all seeds. Reviews have 30 to 750 characters, 248 on average, in 44 words.
 
     Args:
-        count: How many reviews.
-        restaurants: How many restaurants; each has at least one review, a few have very many.
-        seed: Of everything drawn.
+        count: Number of reviews.
+        restaurants: Number of restaurants; each has at least one review, a few have very many.
+        seed: Seed of all random draws.
 
     Example:
         >>> twin = generated_reviews(count=300, restaurants=20, seed=1)
@@ -78,7 +79,7 @@ def generated_reviews(count: int = 433_697, restaurants: int = 10_066, seed: int
 
 
 def _written(ratings: Array, dishes: Array, rng: np.random.Generator) -> list[str]:
-    """Reviews for these ratings: words are drawn until a review has the length meant for it."""
+    """Write reviews for given ratings: words are drawn until a review has the length meant for it."""
     words = vocabulary()
     lengths = np.array([len(word) for word in words])
     # A review ends with the word that reaches the length meant, or where the form is full.
@@ -105,7 +106,7 @@ def _written(ratings: Array, dishes: Array, rng: np.random.Generator) -> list[st
 
 @cache
 def vocabulary() -> tuple[str, ...]:
-    """The words of generated reviews: 4,000 common ones, the frequent ones short, then 60 telling of each rating."""
+    """The words of generated reviews: 4,000 common ones, the frequent ones short, then 60 for each rating."""
     rng = np.random.default_rng(2010)
     vowels, consonants = "aeiou", "bcdfghjklmnprstvwz"
     known: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""Labelled videos of one's own: clips in a folder for each class, or listed in a table."""
+"""Labelled videos of the user's own: clips in a folder for each class, or listed in a table."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from assay.stimuli.sequences import load_sequences
 def load_labelled_videos(
     folder: str | Path, test: float | str | Path | None = None, seed: int = 0
 ) -> tuple[Dataset, Dataset]:
-    """Training and test clips from a folder of videos; each clip is decoded when it is asked for.
+    """Load training and test clips from a folder of videos; each clip is decoded when it is asked for.
 
     Either ``folder`` holds a table ``labels.csv`` with the columns ``file``, ``label`` (several with ``;`` between
     them), ``split`` (train or test) and, if clips belong together, ``group``. Or it holds one sub-folder for each
     class, and ``test`` says which clips are kept for testing. A clip is a video file or a folder of pictures.
 
     Args:
-        folder: Where the videos are.
-        test: Another folder with the same classes, or the share of each class to draw. Only without ``labels.csv``.
-        seed: For drawing.
+        folder: Folder of the videos.
+        test: The test clips: another folder with the same classes, or the share of each class to draw. Give it only
+            where there is no ``labels.csv``.
+        seed: Seed of the random draw of test clips.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -42,28 +43,28 @@ def load_labelled_videos(
         raise AssayError(f"{folder} has no labels.csv: give test, a share of the clips or another folder")
     clips = _class_folders(folder)
     if isinstance(test, (str, Path)):
-        others = _class_folders(Path(test))
-        if set(others) != set(clips):
-            odd = sorted(set(others) ^ set(clips))
+        test_clips = _class_folders(Path(test))
+        if set(test_clips) != set(clips):
+            odd = sorted(set(test_clips) ^ set(clips))
             raise AssayError(f"test={str(test)!r} and {folder} have different classes: {', '.join(odd)} only in one")
-        return _by_class(f"{folder.name} training", clips), _by_class(f"{folder.name} test", others)
+        return _by_class(f"{folder.name} training", clips), _by_class(f"{folder.name} test", test_clips)
     if not 0 < test < 1:
         raise AssayError(f"test={test!r} is not a share between 0 and 1")
     rng = np.random.default_rng(seed)
-    kept: dict[str, dict[str, Clip]] = {}
-    held: dict[str, dict[str, Clip]] = {}
-    for label, known in clips.items():
-        if len(known) < 2:
+    training_clips: dict[str, dict[str, Clip]] = {}
+    held_out: dict[str, dict[str, Clip]] = {}
+    for label, members in clips.items():
+        if len(members) < 2:
             raise AssayError(f"class {label!r} has one clip: training and test need one each")
-        count = min(max(int(test * len(known) + 0.5), 1), len(known) - 1)
-        drawn = {list(known)[i] for i in rng.permutation(len(known))[:count]}
-        kept[label] = {name: clip for name, clip in known.items() if name not in drawn}
-        held[label] = {name: clip for name, clip in known.items() if name in drawn}
-    return _by_class(f"{folder.name} training", kept), _by_class(f"{folder.name} test", held)
+        count = min(max(int(test * len(members) + 0.5), 1), len(members) - 1)
+        drawn = {list(members)[i] for i in rng.permutation(len(members))[:count]}
+        training_clips[label] = {name: clip for name, clip in members.items() if name not in drawn}
+        held_out[label] = {name: clip for name, clip in members.items() if name in drawn}
+    return _by_class(f"{folder.name} training", training_clips), _by_class(f"{folder.name} test", held_out)
 
 
 def _class_folders(folder: Path) -> dict[str, dict[str, Clip]]:
-    """Class → name → clip."""
+    """Load the clips of each sub-folder: clips by name, by class."""
     places = sorted(place for place in folder.iterdir() if place.is_dir()) if folder.is_dir() else []
     if not places:
         raise AssayError(f"videos: {folder} holds no sub-folders, one for each class")
@@ -72,9 +73,11 @@ def _class_folders(folder: Path) -> dict[str, dict[str, Clip]]:
 
 def _by_class(name: str, clips: Mapping[str, Mapping[str, Clip]]) -> Dataset:
     labels = tuple(clips)
-    shown = [(f"{label}/{key}", clip, label) for label in labels for key, clip in clips[label].items()]
-    targets = np.array([[label == other for other in labels] for _, _, label in shown])
-    return Dataset(name, "video", Inputs([c for _, c, _ in shown], tuple(i for i, _, _ in shown)), targets, labels)
+    labelled = [(f"{label}/{key}", clip, label) for label in labels for key, clip in clips[label].items()]
+    targets = np.array([[label == other for other in labels] for _, _, label in labelled])
+    return Dataset(
+        name, "video", Inputs([c for _, c, _ in labelled], tuple(i for i, _, _ in labelled)), targets, labels
+    )
 
 
 def _listed_videos(folder: Path) -> tuple[Dataset, Dataset]:
@@ -85,10 +88,10 @@ def _listed_videos(folder: Path) -> tuple[Dataset, Dataset]:
     clips: dict[str, Clip] = {}
     labelled = []
     for line, file_name, label, split in zip(lines, cells["file"], cells["label"], cells["split"], strict=True):
-        named = [part.strip() for part in label.split(";") if part.strip()]
+        clip_labels = [part.strip() for part in label.split(";") if part.strip()]
         if file_name in clips:
             raise AssayError(f"{path}, line {line}: {file_name!r} is listed twice; give its labels with ';' between")
-        if not named:
+        if not clip_labels:
             raise AssayError(f"{path}, line {line}: {file_name!r} has no label")
         if split not in ("train", "test"):
             raise AssayError(f"{path}, line {line}: split={split!r} is not 'train' or 'test'")
@@ -96,9 +99,9 @@ def _listed_videos(folder: Path) -> tuple[Dataset, Dataset]:
             (clips[file_name],) = load_sequences(folder / file_name)
         except ValueError as error:
             raise AssayError(f"{path}, line {line}: {file_name!r} is not one clip ({first_line(error)})") from error
-        labelled.append(named)
-    labels = tuple(sorted({label for named in labelled for label in named}))
-    targets = np.array([[label in named for label in labels] for named in labelled])
+        labelled.append(clip_labels)
+    labels = tuple(sorted({label for clip_labels in labelled for label in clip_labels}))
+    targets = np.array([[label in clip_labels for label in labels] for clip_labels in labelled])
     groups = number(cells["group"]) if grouped else None
     inputs = Inputs(list(clips.values()), tuple(clips))
     parts = []

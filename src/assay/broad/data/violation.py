@@ -6,7 +6,7 @@ from assay.core.errors import AssayError
 
 
 class Violation(AssayError):
-    """A system did what the protocol forbids; ``status`` says what."""
+    """Raised where a system did what the protocol forbids; ``status`` says what."""
 
     def __init__(self, status: str, reason: str) -> None:
         super().__init__(reason)
@@ -14,7 +14,7 @@ class Violation(AssayError):
 
 
 class NotApplicable(AssayError):
-    """A module, or one of its settings, cannot be used on these features at all; the message is the reason.
+    """Raised where a module, or one of its settings, cannot be used on the features at all; the message says why.
 
-    Not a failure: the run (or that point of a grid) has the status "not applicable".
+    This is not a failure: the run (or that point of a grid) has the status "not applicable".
     """

@@ -104,9 +104,8 @@ class Results:
             return None
         data = self.folder.read(name)
         try:
-            with np.lib.npyio.NpzFile(
-                io.BytesIO(data)
-            ) as archive:  # np.load would take what is no archive for a pickle
+            # Not np.load, which would take what is no archive for a pickle.
+            with np.lib.npyio.NpzFile(io.BytesIO(data)) as archive:
                 info = FoldInfo(**json.loads(archive["info"].tobytes()))
                 return {k: archive[k] for k in archive.files if k != "info"}, info
         except _DAMAGE as error:

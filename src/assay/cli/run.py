@@ -11,6 +11,7 @@ from assay.cli.terminal import (
     CELLS_FAILED,
     DIFFERENT,
     AsJson,
+    Processes,
     err,
     out,
     print_json,
@@ -35,6 +36,7 @@ def run(
     ] = None,
     ray: Annotated[bool, typer.Option("--ray", help="Put each cell on a Ray cluster, found or started here.")] = False,
     ray_address: Annotated[str | None, typer.Option(help="Address of a Ray cluster.")] = None,
+    processes: Processes = 0,
     as_json: AsJson = False,
 ) -> None:
     """Do what a plan says, as far as it is not done yet; then write the report."""
@@ -47,7 +49,7 @@ def run(
     if folder is not None:
         loaded = replace(loaded, run=folder)
     with progress():
-        done = loaded.execute(ray=ray_address or ray)
+        done = loaded.execute(ray=ray_address or ray, processes=processes)
     path = write_report(done)
     _finish(done, path, as_json)
 

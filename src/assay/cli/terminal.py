@@ -21,6 +21,7 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 BAD_INPUT, CELLS_FAILED, DIFFERENT, INTERRUPTED = 2, 3, 1, 130
 
+Processes = Annotated[int, typer.Option(help="Cells at a time, each in a process of this machine; 0 for this one.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 

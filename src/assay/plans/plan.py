@@ -52,14 +52,15 @@ class Plan:
                 raise AssayError(f"{where}: {error}") from error
         return made
 
-    def execute(self, ray: bool | str = False) -> Run:
-        """Do what is missing."""
+    def execute(self, ray: bool | str = False, processes: int = 0) -> Run:
+        """Do the cells of the plan that are not done yet."""
         return evaluate(
             self.load_subjects(),
             self.measures,
             self.run,
             seed=self.seed,
             ray=ray,
+            processes=processes,
             resources=self.resources,
             plan=self.text,
         )

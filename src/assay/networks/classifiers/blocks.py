@@ -1,4 +1,4 @@
-"""What the convolutional networks share: named layers, where learning begins, sizes that make sense."""
+"""What the convolutional networks share: named layers, initial weights, checks of sizes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Named = dict[str, nn.Module]
 def convolution(
     name: str, inputs: int, width: int, size: int = 3, stride: int = 1, batch_norm: bool = True, dropout: float = 0.0
 ) -> Named:
-    """A convolution that keeps the size of its input (but for the stride), batch norm, ReLU and dropout, by name.
+    """Return a convolution that keeps the size of its input (at stride 1), batch norm, ReLU and dropout, by name.
 
     Example:
         >>> list(convolution("1_2", 3, 8, dropout=0.5))
@@ -30,7 +30,7 @@ def convolution(
 
 
 class ClassMaps(nn.Module):
-    """Layers, then a 1×1 convolution that gives one map per class, whose mean is the logit; weights as of `he`."""
+    """Layers, then a 1×1 convolution that gives one map per class, whose mean is the logit; `he` draws the weights."""
 
     def __init__(self, layers: Named, width: int, classes: int) -> None:
         super().__init__()
@@ -40,15 +40,15 @@ class ClassMaps(nn.Module):
         he(self)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Logits N×classes."""
+        """Return logits N×classes for pictures N×C×H×W."""
         logits: Tensor = self.avgpool(self.classifier(self.features(x))).flatten(1)
         return logits
 
 
 def he(network: nn.Module) -> None:
-    """Weights of convolutions and linear layers drawn from N(0, 2/fan-in), biases 0: signals keep their size.
+    """Draw weights of convolutions and linear layers from N(0, 2/fan-in) and set biases to 0: signals keep their size.
 
-    Without batch norm a deep network learns nothing from torch's own, smaller start. He et al. 2015, Eq. 10.
+    Without batch norm a deep network learns nothing from torch's smaller initial weights. He et al. 2015, Eq. 10.
     """
     for module in network.modules():
         if isinstance(module, (nn.Conv2d, nn.Linear)):
@@ -58,7 +58,7 @@ def he(network: nn.Module) -> None:
 
 
 def require_sizes(dropout: float, **sizes: int) -> None:
-    """Sizes are at least 1, dropout is a share."""
+    """Raise an error unless all sizes are at least 1 and dropout is a share."""
     for name, value in sizes.items():
         if value < 1:
             raise AssayError(f"{name}={value} must be at least 1")

@@ -14,12 +14,12 @@ class FullyConvolutional(ClassMaps):
     All-CNN-C; its third has one 3×3 and one 1×1 convolution.
 
     Args:
-        depth: Convolutions per stage.
-        width: Maps of the first stage.
+        depth: Number of convolutions per stage.
+        width: Number of maps of the first stage.
         batch_norm: Whether batch norm follows each convolution before its ReLU.
         dropout: Share of units left out after each convolution with a stride; 0.5 in the paper.
-        classes: Outputs.
-        channels: Of the pictures.
+        classes: Number of classes.
+        channels: Number of colour channels of the pictures.
 
     Example:
         >>> network = FullyConvolutional(depth=2, width=8, dropout=0.5, classes=3, channels=1)

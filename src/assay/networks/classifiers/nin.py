@@ -6,7 +6,7 @@ from torch import nn
 
 from assay.networks.classifiers.blocks import ClassMaps, Named, convolution, require_sizes
 
-POOLED = 2  # blocks that max-pooling follows
+POOLED = 2  # number of blocks that are followed by max-pooling
 
 
 class NetworkInNetwork(ClassMaps):
@@ -17,12 +17,12 @@ class NetworkInNetwork(ClassMaps):
     but that one (in the paper it follows that one too, and pooling windows overlap).
 
     Args:
-        depth: Blocks; three in the paper.
-        width: Maps of every convolution; up to 192 in the paper.
+        depth: Number of blocks; three in the paper.
+        width: Number of maps of every convolution; up to 192 in the paper.
         batch_norm: Whether batch norm follows each convolution before its ReLU.
         dropout: Share of units left out after pooling; 0.5 in the paper.
-        classes: Outputs.
-        channels: Of the pictures.
+        classes: Number of classes.
+        channels: Number of colour channels of the pictures.
 
     Example:
         >>> network = NetworkInNetwork(depth=2, width=8, batch_norm=False, classes=3, channels=1)

@@ -13,14 +13,18 @@ Shortcut = Literal["projection", "padding"]
 
 
 class PaddedShortcut(nn.Module):
-    """Option A of He et al. 2016: every ``stride``-th pixel, zeros for the new channels, half of them in front."""
+    """The shortcut of option A of He et al. 2016: every ``stride``-th pixel, and zeros for the new channels.
+
+    Half of the new channels come before the others, half after them.
+    """
 
     def __init__(self, extra: int, stride: int) -> None:
         super().__init__()
-        self.extra, self.stride = extra, stride
+        self.extra = extra
+        self.stride = stride
 
     def forward(self, x: Tensor) -> Tensor:
-        """Pad the channels."""
+        """Take every ``stride``-th pixel and pad the channels with zeros."""
         before = self.extra // 2
         return F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, before, self.extra - before))
 
@@ -44,7 +48,7 @@ class BasicBlock(nn.Module):
                 self.downsample = nn.Sequential(projection, nn.BatchNorm2d(width))
 
     def forward(self, x: Tensor) -> Tensor:
-        """relu(bn2(conv2(relu(bn1(conv1 x)))) + shortcut x)."""
+        """Return relu(bn2(conv2(relu(bn1(conv1 x)))) + shortcut x)."""
         out = self.relu(self.bn1(self.conv1(x)))
         out = self.bn2(self.conv2(out))
         out += x if self.downsample is None else self.downsample(x)
@@ -53,18 +57,19 @@ class BasicBlock(nn.Module):
 
 
 class ResNet(nn.Module):
-    """Stages of basic blocks, the width doubling and the size halving at each stage after the first.
+    """A residual network: stages of basic blocks, with twice the width and half the size at each stage after the first.
 
     Layer names follow the usual ones (``conv1``, ``bn1``, ``relu``, ``maxpool``, ``layer1`` …, ``avgpool``,
     ``fc``), so that released checkpoints of the same shape load.
 
     Args:
-        blocks: Blocks per stage; (2, 2, 2, 2) is ResNet-18.
-        width: Channels of the first stage.
-        classes: Outputs.
-        stem: ``"imagenet"`` (7×7, stride 2, max-pool) or ``"cifar"`` (3×3, stride 1).
-        channels: Of the pictures.
-        shortcut: Where the width changes: ``"projection"`` (1×1 convolution, option B) or ``"padding"`` (option A).
+        blocks: Number of blocks in each stage; (2, 2, 2, 2) is ResNet-18.
+        width: Number of channels of the first stage.
+        classes: Number of classes.
+        stem: The first layers: ``"imagenet"`` (7×7, stride 2, max-pool) or ``"cifar"`` (3×3, stride 1).
+        channels: Number of colour channels of the pictures.
+        shortcut: The shortcut where the width changes: ``"projection"`` (1×1 convolution, option B) or ``"padding"``
+            (option A).
         head: Name of the last layer.
         dropout: Share of units left out before the last layer; 0 for no such layer.
     """
@@ -104,7 +109,7 @@ class ResNet(nn.Module):
         self.add_module(head, nn.Linear(inputs, classes))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Logits N×classes."""
+        """Return logits N×classes for pictures N×C×H×W."""
         x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         for name in self.stages:
             x = self.get_submodule(name)(x)
@@ -116,17 +121,17 @@ class ResNet(nn.Module):
 
 
 def resnet18(classes: int = 1000) -> ResNet:
-    """ResNet-18 for ImageNet-size pictures: 11,689,512 parameters."""
+    """Build ResNet-18 for ImageNet-size pictures: 11,689,512 parameters."""
     return ResNet((2, 2, 2, 2), 64, classes)
 
 
 def small_resnet(classes: int = 10, width: int = 16) -> ResNet:
-    """A three-stage ResNet for small pictures (ResNet-8 by count of layers)."""
+    """Build a three-stage ResNet for small pictures (ResNet-8 by its number of layers)."""
     return ResNet((1, 1, 1), width, classes, stem="cifar")
 
 
 def resnet(depth: int = 1, width: int = 16, dropout: float = 0.0, classes: int = 10, channels: int = 3) -> ResNet:
-    """A ResNet for small pictures: three stages of ``depth`` blocks, the first of ``width`` channels.
+    """Build a ResNet for small pictures: three stages of ``depth`` blocks, the first of ``width`` channels.
 
     Example:
         >>> sum(isinstance(m, BasicBlock) for m in resnet(depth=3, channels=1).modules())   # ResNet-20
@@ -137,10 +142,10 @@ def resnet(depth: int = 1, width: int = 16, dropout: float = 0.0, classes: int =
 
 
 def resnet20(classes: int = 10) -> ResNet:
-    """ResNet-20 for CIFAR: 3 stages of 3 blocks, 16 to 64 channels, option-A shortcuts; fits released checkpoints."""
+    """Build ResNet-20 for CIFAR: 3 stages of 3 blocks, 16 to 64 channels, option A; released checkpoints load."""
     return ResNet((3, 3, 3), 16, classes, stem="cifar", shortcut="padding", head="linear")
 
 
 def resnet56(classes: int = 10) -> ResNet:
-    """ResNet-56 for CIFAR: 3 stages of 9 blocks, otherwise as ResNet-20."""
+    """Build ResNet-56 for CIFAR: 3 stages of 9 blocks, otherwise like ResNet-20."""
     return ResNet((9, 9, 9), 16, classes, stem="cifar", shortcut="padding", head="linear")

@@ -8,13 +8,13 @@ from assay.networks.classifiers.blocks import he, require_sizes
 
 
 class VGG(nn.Module):
-    """3×3 convolutions with ReLU, max-pooling between the stages, one linear layer on the pooled map.
+    """A plain network: 3×3 convolutions with ReLU, max-pooling after each stage, one linear layer on the pooled map.
 
     Args:
         stages: Widths of the convolutions of each stage.
-        classes: Outputs.
+        classes: Number of classes.
         batch_norm: Whether batch norm follows each convolution.
-        channels: Of the pictures.
+        channels: Number of colour channels of the pictures.
         dropout: Share of units left out after each stage's pooling; 0 for no such layer.
     """
 
@@ -43,13 +43,13 @@ class VGG(nn.Module):
         self.classifier = nn.Linear(channels, classes)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Logits N×classes."""
+        """Return logits N×classes for pictures N×C×H×W."""
         logits: Tensor = self.classifier(self.avgpool(self.features(x)).flatten(1))
         return logits
 
 
 def small_vgg(classes: int = 10) -> VGG:
-    """Three stages of narrow convolutions, for small pictures."""
+    """Build a VGG of three stages of one narrow convolution each, for small pictures."""
     return VGG(((16,), (32,), (64,)), classes)
 
 
@@ -61,9 +61,10 @@ def vgg(
     classes: int = 10,
     channels: int = 3,
 ) -> VGG:
-    """A VGG for small pictures: three stages of ``depth`` convolutions, of ``width``, 2·``width`` and 4·``width`` maps.
+    """Build a VGG for small pictures: three stages of ``depth`` convolutions.
 
-    Weights begin as `he` draws them, so that it learns without batch norm too.
+    The stages have ``width``, 2·``width`` and 4·``width`` maps. Weights begin as `he` draws them, so that the network
+    also learns without batch norm.
 
     Example:
         >>> sum(isinstance(m, nn.Conv2d) for m in vgg(depth=3, width=8, channels=1).modules())

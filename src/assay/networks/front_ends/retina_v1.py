@@ -40,7 +40,7 @@ class Retina(nn.Module):
         self.scale = 1 / float(1.25 * self.get_buffer("centre").sum() ** 2 - self.get_buffer("surround").sum() ** 2)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Grey frames N×1×H×W in [0, 1]."""
+        """Return the responses to grey frames N×1×H×W in [0, 1], one for each pixel."""
         if x.dim() != 4 or x.shape[1] != 1:
             raise AssayError(f"the retina sees grey frames N×1×H×W, not {tuple(x.shape)}: set color='grey'")
         edged = _replicate(x)
@@ -62,7 +62,7 @@ class V1(nn.Module):
         self.pyramid = SteerablePyramid(size, scales, orientations)
 
     def forward(self, x: Tensor) -> Tensor:
-        """N×units, finest scale first."""
+        """Return the energies N×units of frames N×1×H×W, finest scale first."""
         # Called directly, not as a module: its complex bands are not a layer of their own.
         bands = self.pyramid.forward(x)
         return torch.cat([(band.real**2 + band.imag**2).flatten(1) for band in bands], 1)
@@ -85,7 +85,7 @@ class RetinaV1(nn.Module):
         self.v1 = V1(size)
 
     def forward(self, x: Tensor) -> Tensor:
-        """V1 energies."""
+        """Return the V1 energies of grey frames N×1×H×W."""
         energies: Tensor = self.v1(self.retina(x))
         return energies
 

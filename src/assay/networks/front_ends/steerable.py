@@ -33,7 +33,9 @@ class SteerablePyramid(nn.Module):
                 f"size={size}: {scales} scales need a size divisible by {2 ** (scales - 1)} and at least "
                 f"{4 * 2 ** (scales - 1)}"
             )
-        self.size, self.scales, self.orientations = size, scales, orientations
+        self.size = size
+        self.scales = scales
+        self.orientations = orientations
         radius, _ = _polar(size)
         self.register_buffer("split", _low(radius / 2) / 2, persistent=False)
         for scale in range(scales):
@@ -43,11 +45,11 @@ class SteerablePyramid(nn.Module):
             self.register_buffer(f"low{scale}", _low(radius), persistent=False)
 
     def extra_repr(self) -> str:
-        """Settings, as they enter the fingerprint."""
+        """Return the settings that torch prints."""
         return f"size={self.size}, scales={self.scales}, orientations={self.orientations}"
 
     def forward(self, x: Tensor) -> list[Tensor]:
-        """Complex bands, one tensor per scale."""
+        """Return the complex bands of frames N×C×S×S, one tensor per scale."""
         if x.shape[-2:] != (self.size, self.size):
             raise AssayError(f"the pyramid was made for {self.size}×{self.size} frames, not {tuple(x.shape)}")
         spectrum = torch.fft.fftshift(torch.fft.fft2(x), dim=(-2, -1)) * self.split
@@ -62,13 +64,14 @@ class SteerablePyramid(nn.Module):
 
 
 def _polar(size: int) -> tuple[Tensor, Tensor]:
+    """Return radius and angle of every frequency of a centred spectrum."""
     axis = (torch.arange(size, dtype=torch.float64) - size // 2) * (2 * math.pi / size)
     y, x = torch.meshgrid(axis, axis, indexing="ij")
     return torch.hypot(x, y), torch.atan2(y, x)
 
 
 def _ramp(radius: Tensor, octave: float) -> Tensor:
-    """cos(π/2·log₂(octave·r/π)), harmless at r = 0."""
+    """Return cos(π/2·log₂(octave·r/π)), with r kept from 0 so that the logarithm is finite."""
     return torch.cos(math.pi / 2 * torch.log2(radius.clamp_min(1e-9) * octave / math.pi))
 
 
@@ -83,7 +86,7 @@ def _high(radius: Tensor) -> Tensor:
 
 
 def _oriented(angle: Tensor, k: int, orientations: int) -> Tensor:
-    """2·G_k on the half-plane around its orientation: the analytic band, real part and Hilbert partner."""
+    """Return 2·G_k on the half-plane around its orientation: the analytic band, real part and Hilbert partner."""
     order = orientations - 1
     norm = 2**order * math.factorial(order) / math.sqrt(orientations * math.factorial(2 * order))
     turned = torch.remainder(angle - math.pi * k / orientations + math.pi, 2 * math.pi) - math.pi

@@ -17,18 +17,19 @@ from assay.networks.imported.keras_layers import keras_layer, whole
 from assay.networks.imported.keras_modules import Shape
 from assay.stimuli.pictures import Array
 
-Waiting = dict[str, Mapping[str, Tensor]]
-_AXES = {1: (0,), 2: (1, 0), 4: (3, 2, 0, 1)}  # of Keras' bias, (in, out) and (height, width, in, out), as in torch
+Unfilled = dict[str, Mapping[str, Tensor]]  # tensors without their weights yet, by layer and by Keras' name
+# Torch's order of the axes of Keras' bias, (in, out) and (height, width, in, out), by their number.
+_AXES = {1: (0,), 2: (1, 0), 4: (3, 2, 0, 1)}
 
 
 class KerasNetwork(nn.Sequential):
-    """Layers in order, named by kind and number: ``conv_1``, ``relu_1``, ``max_pool_1``, ``dense_1``, …
+    """A Keras network: its layers in order, named by kind and number, ``conv_1``, ``relu_1``, ``dense_1``, …
 
     It takes N×C×H×W where Keras takes N×H×W×C. The activation of a layer is a layer of its own.
 
     Args:
         layers: The modules by name.
-        input_shape: Of one input: C×H×W, or D.
+        input_shape: Shape of one input: C×H×W, or D.
     """
 
     def __init__(self, layers: OrderedDict[str, nn.Module], input_shape: Shape) -> None:
@@ -37,24 +38,24 @@ class KerasNetwork(nn.Sequential):
 
 
 def load_keras(config: str | Path, weights: str | Path) -> KerasNetwork:
-    """A network with its weights (needs h5py).
+    """Load a Keras network with its weights (needs h5py).
 
     Args:
-        config: A JSON file: ``input_shape``, [height, width, channels] or [features], and ``model_config``, a list of
-            layers, each a mapping of ``layer_name`` and Keras' arguments.
-        weights: What Keras' ``save_weights`` writes as HDF5.
+        config: A JSON file with ``input_shape``, [height, width, channels] or [features], and ``model_config``, a list
+            of layers, each a mapping of ``layer_name`` and Keras' arguments.
+        weights: An HDF5 file written by Keras' ``save_weights``.
     """
-    described = read_json(config)
+    description = read_json(config)
     try:
-        network, waiting = _build(described.get("model_config"), described.get("input_shape"))
+        network, unfilled = _build(description.get("model_config"), description.get("input_shape"))
     except AssayError as error:
         raise AssayError(f"{config}: {error}") from error
-    _fill(waiting, weights)
+    _fill(unfilled, weights)
     return network.eval()
 
 
 def read_json(path: str | Path) -> dict[str, Any]:
-    """A JSON file that holds a mapping."""
+    """Read a JSON file that holds a mapping."""
     try:
         content = json.loads(Path(path).read_bytes())
     except (OSError, ValueError) as error:
@@ -64,8 +65,8 @@ def read_json(path: str | Path) -> dict[str, Any]:
     return content
 
 
-def _build(layers: Any, input_shape: Any) -> tuple[KerasNetwork, Waiting]:
-    """The network, and the tensors that wait for weights: by layer, then by Keras' name for them."""
+def _build(layers: Any, input_shape: Any) -> tuple[KerasNetwork, Unfilled]:
+    """Build the network, and return it with the tensors that still need weights."""
     if not isinstance(layers, list) or not layers:
         raise AssayError(f"model_config={layers!r} is not a list of layers")
     if not isinstance(input_shape, list) or len(input_shape) not in (1, 3):
@@ -73,28 +74,28 @@ def _build(layers: Any, input_shape: Any) -> tuple[KerasNetwork, Waiting]:
     *size, channels = (whole("input_shape", side) for side in input_shape)
     shape: Shape = (channels, *size)
     modules: OrderedDict[str, nn.Module] = OrderedDict()
-    waiting: Waiting = {}
+    unfilled: Unfilled = {}
     numbers: Counter[str] = Counter()
     for i, entry in enumerate(layers, 1):
         try:
-            found = keras_layer(entry, shape)
+            layers_of_entry = keras_layer(entry, shape)
         except AssayError as error:
             raise AssayError(f"layer {i}: {error}") from error
-        for layer in found:
+        for layer in layers_of_entry:
             numbers[layer.kind] += 1
             name, shape = f"{layer.kind}_{numbers[layer.kind]}", layer.shape
             modules[name] = layer.module
             if layer.weights:
-                waiting[name] = layer.weights
-    return KerasNetwork(modules, (channels, *size)), waiting
+                unfilled[name] = layer.weights
+    return KerasNetwork(modules, (channels, *size)), unfilled
 
 
-def _fill(waiting: Waiting, path: str | Path) -> None:
-    """Give each layer the weights of the file's layer of the same rank among those that have any, as Keras does."""
+def _fill(unfilled: Unfilled, path: str | Path) -> None:
+    """Copy weights into the network; layers with weights correspond by their order, as in Keras."""
     stored = _read_weights(path)
-    if len(stored) != len(waiting):
-        raise AssayError(f"{path} has weights of {len(stored)} layers, the network has {len(waiting)}: {[*waiting]}")
-    for (layer, tensors), arrays in zip(waiting.items(), stored, strict=True):
+    if len(stored) != len(unfilled):
+        raise AssayError(f"{path} has weights of {len(stored)} layers, the network has {len(unfilled)}: {[*unfilled]}")
+    for (layer, tensors), arrays in zip(unfilled.items(), stored, strict=True):
         if set(arrays) != set(tensors):
             raise AssayError(f"{path} has {sorted(arrays)} for {layer}, which needs {sorted(tensors)}")
         for name, tensor in tensors.items():
@@ -110,7 +111,7 @@ def _fill(waiting: Waiting, path: str | Path) -> None:
 
 
 def _read_weights(path: str | Path) -> list[dict[str, Array]]:
-    """The arrays of each layer that has any, by the last part of their names (``kernel`` of ``dense_1/kernel:0``)."""
+    """Read the arrays of each layer that has weights, by short names (``kernel`` for ``dense_1/kernel:0``)."""
     h5py = optional("h5py", "keras", "reading Keras weights")
     try:
         with h5py.File(path, "r") as file:

@@ -1,4 +1,4 @@
-"""The layers of Keras as torch modules that see channels first and give the same numbers."""
+"""The layers of Keras as torch modules, which take channels first and return the same numbers."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ _ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "swish": nn.SiLU,
     "tanh": nn.Tanh,
 }
-# Arguments that change nothing after training, and those read with one meaning only.
+# Arguments that change nothing after training.
 _IGNORED = {"layer_name", "batch_input_shape", "fused", "input_shape", "name", "noise_shape", "seed", "trainable"}
 _IGNORED_ENDS = ("_initializer", "_regularizer", "_constraint")
+# Arguments that are accepted only with these values.
 _ONLY: dict[str, tuple[Any, ...]] = {
     "data_format": ("channels_last", None),
     "dtype": ("float32", None),
@@ -54,7 +55,7 @@ _ONLY: dict[str, tuple[Any, ...]] = {
 
 
 class Layer(NamedTuple):
-    """What a layer is, its module, the shape of its output, and the tensors its weights go to, by Keras' names."""
+    """A layer: its kind, its module, the shape of its output, and the tensors of its weights by Keras' names."""
 
     kind: str
     module: nn.Module
@@ -63,11 +64,11 @@ class Layer(NamedTuple):
 
 
 def keras_layer(entry: Any, shape: Shape) -> list[Layer]:
-    """The layer that a mapping of ``layer_name`` and Keras' arguments describes, and its activation, if any.
+    """Build the layer described by a mapping of ``layer_name`` and Keras' arguments, and its activation if it has one.
 
     Args:
-        entry: The mapping. What is left out has Keras' default; what matters in training only is ignored.
-        shape: Of one input: C×H×W, or D.
+        entry: The mapping. Missing arguments have Keras' defaults; those that matter only in training are ignored.
+        shape: Shape of one input: C×H×W, or D.
 
     Example:
         >>> conv, relu = keras_layer(
@@ -227,7 +228,7 @@ def _pair(key: str, value: Any) -> tuple[int, int]:
 
 
 def whole(key: str, value: Any) -> int:
-    """A whole number from 1; JSON may have written it as 3.0."""
+    """Return a whole number from 1 as int, or raise an error; JSON may have written it as 3.0."""
     if not _number(key, value).is_integer() or value < 1:
         raise AssayError(f"{key}={value!r} is not a whole number from 1")
     return int(value)

@@ -1,4 +1,4 @@
-"""Modules that Keras has and torch has not: windows padded as TensorFlow pads, and Keras' order of numbers."""
+"""Modules of Keras that torch lacks: windows padded as in TensorFlow, and Keras' order of features."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ Shape = tuple[int, ...]
 
 
 class Flatten(nn.Module):
-    """All numbers of a picture in Keras' order: height, width, channels."""
+    """Flattening of a picture in Keras' order: height, width, channels."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """N×C×H×W to N×HWC."""
+        """Flatten pictures N×C×H×W to N×HWC."""
         return x.movedim(1, -1).flatten(1)
 
 
 class GlobalAveragePool(nn.Module):
-    """The mean of each channel."""
+    """Pooling of a picture to the mean of each channel."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """N×C×H×W to N×C."""
+        """Return the means N×C of pictures N×C×H×W."""
         return x.mean((2, 3))
 
 
 class GlobalMaxPool(nn.Module):
-    """The maximum of each channel."""
+    """Pooling of a picture to the maximum of each channel."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """N×C×H×W to N×C."""
+        """Return the maxima N×C of pictures N×C×H×W."""
         return x.amax((2, 3))
 
 
 class _Uneven(nn.Module):
-    """Pads before its window slides: left, right, top, bottom, as TensorFlow does where torch cannot."""
+    """A mixin that pads left, right, top and bottom by different amounts, as TensorFlow does and torch cannot."""
 
     pads: tuple[int, ...]
     fill = 0.0
 
     def forward(self, x: Tensor) -> Tensor:
-        """As the module it is mixed with."""
+        """Pad the input, then apply the module that this class is mixed with."""
         out: Tensor = super().forward(F.pad(x, self.pads, value=self.fill))
         return out
 
     def extra_repr(self) -> str:
-        """The padding too."""
+        """Return the settings that torch prints, the padding among them."""
         return f"{super().extra_repr()}, pads={self.pads}"
 
 
@@ -66,20 +66,20 @@ class UnevenMaxPool2d(_Uneven, nn.MaxPool2d):
 
 
 class UnevenAvgPool2d(_Uneven, nn.AvgPool2d):
-    """Average pooling of the same windows; what lies outside does not count."""
+    """Average pooling of the same windows as `UnevenMaxPool2d`, without the padding in the averages."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Sums over counts."""
+        """Divide the averages with padding by the share of each window that lies inside the picture."""
         return super().forward(x) / super().forward(torch.ones_like(x))
 
 
 def window(
     shape: Shape, padding: Any, kernel: Shape, stride: Shape, dilation: Shape = (1, 1)
 ) -> tuple[tuple[int, ...], Shape]:
-    """The padding at the left, right, top and bottom of a picture, and the height and width of what comes out.
+    """Return the padding at the left, right, top and bottom of a picture, and the height and width of the output.
 
-    Formula: with stride s, a window of k at distance d makes m = ⌈n/s⌉ of n with "same" padding, which is
-    p = max((m − 1)s + (k − 1)d + 1 − n, 0) in all, ⌊p/2⌋ of it in front; with "valid", p = 0.
+    Formula: with stride s, a window of k at dilation d turns n pixels into m = ⌈n/s⌉ with "same" padding, which is
+    p = max((m − 1)s + (k − 1)d + 1 − n, 0) in all, ⌊p/2⌋ of it in front; with "valid" padding, p = 0.
 
     Example:
         >>> window((3, 32, 31), "same", (3, 3), (2, 2))
@@ -105,7 +105,7 @@ def window(
 def padded(
     plain: Callable[..., nn.Module], uneven: Callable[..., nn.Module], pads: tuple[int, ...], **settings: Any
 ) -> nn.Module:
-    """Torch's own module where both ends of each side get the same, else the uneven one."""
+    """Build torch's own module where the padding is the same on opposite sides, else the uneven one."""
     left, right, top, bottom = pads
     if left == right and top == bottom:
         return plain(padding=(top, left), **settings)
@@ -115,7 +115,7 @@ def padded(
 
 
 def picture(shape: Shape) -> Shape:
-    """A shape that is C×H×W, or an error."""
+    """Return a shape C×H×W unchanged, and raise an error for any other."""
     if len(shape) != 3:
         raise AssayError(f"it needs pictures, and gets {'×'.join(map(str, shape))} features")
     return shape

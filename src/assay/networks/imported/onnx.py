@@ -1,4 +1,4 @@
-"""ONNX graphs as torch modules, one child per node, so that every layer can be recorded and cut."""
+"""ONNX graphs as torch modules, one child per node, so that every layer can be recorded and split at."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ def load_onnx(path: str | Path) -> OnnxNetwork:
 
 
 class OnnxNode(nn.Module):
-    """One node: a torch function and its attributes; tensors from the file are buffers of the network."""
+    """One node of a graph: a torch function and its attributes; tensors from the file are buffers of the network."""
 
     def __init__(self, operator: str, attributes: dict[str, Any]) -> None:
         super().__init__()
-        self.operator, self.attributes = operator, attributes
+        self.operator = operator
+        self.attributes = attributes
 
     def extra_repr(self) -> str:
-        """Operator and attributes, as they enter the fingerprint."""
+        """Return the operator and its attributes, which torch prints."""
         return f"{self.operator}, {self.attributes}"
 
     def forward(self, *inputs: Any) -> Any:
-        """Apply the operator."""
+        """Apply the operator to the node's inputs."""
         return _OPERATORS[self.operator](self.attributes, *inputs)
 
 
@@ -56,7 +57,8 @@ class OnnxNetwork(nn.Module):
         inputs = [i.name for i in graph.input if i.name not in weights]
         if len(inputs) != 1:
             raise AssayError(f"{where} has {len(inputs)} inputs: assay runs ONNX networks with one")
-        self.input_name, self.output_name = inputs[0], graph.output[0].name
+        self.input_name = inputs[0]
+        self.output_name = graph.output[0].name
         self._buffer_names: dict[str, str] = {}
         self._plan: list[tuple[str, list[str], list[str]]] = []
         for node in graph.node:
@@ -74,7 +76,7 @@ class OnnxNetwork(nn.Module):
             self.register_buffer(f"tensor{i}", torch.from_numpy(np.array(array)))
 
     def forward(self, x: Tensor) -> Any:
-        """The graph's first output."""
+        """Return the first output of the graph."""
         values: dict[str, Any] = {name: self.get_buffer(b) for name, b in self._buffer_names.items()}
         values[self.input_name] = x
         for name, inputs, outputs in self._plan:
@@ -103,7 +105,7 @@ def _ints(tensor: Tensor) -> list[int]:
 
 
 def _padded(a: dict[str, Any], x: Tensor, value: float = 0.0) -> Tensor:
-    """ONNX pads each side on its own; so do we, before an unpadded convolution or pooling."""
+    """Pad each side by its own amount, as ONNX does, for an unpadded convolution or pooling."""
     dims = x.dim() - 2
     pads = a.get("pads", [0] * 2 * dims)
     if a.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):

@@ -1,4 +1,4 @@
-"""Stacked autoencoder: tanh units, weights not tied, weight decay, optional sparsity.
+"""Stacked autoencoder with tanh units, untied weights, weight decay and optional sparsity.
 
 Bengio et al. 2007; sparsity as in Lee, Ekanadham, Ng 2008; as used by Goodfellow et al. 2009, §3.1.
 """
@@ -16,16 +16,16 @@ from assay.networks.learners.stack import LearnedStack, per_layer
 
 
 class Autoencoder(nn.Module):
-    """One layer: h = tanh(W₁x + b₁), x̂ = tanh(W₂h + b₂).
+    """One layer of a stack: the representation is h = tanh(W₁x + b₁), the reconstruction x̂ = tanh(W₂h + b₂).
 
     ``loss`` is the mean over the batch of ‖x − x̂‖², plus λ(‖W₁‖² + ‖W₂‖²), plus β Σ_j (mean h_j − ρ)².
 
     Args:
-        inputs: Size of x.
-        hidden: Size of h.
-        weight_decay: λ.
-        sparsity: β; 0 for none.
-        target: ρ, the mean activation aimed at; tanh units are silent near −1.
+        inputs: Size of the input x.
+        hidden: Size of the representation h.
+        weight_decay: Weight decay λ.
+        sparsity: Weight β of the sparsity penalty; 0 for no penalty.
+        target: Target ρ of the mean activation; tanh units are silent near −1.
     """
 
     weight_decay: Tensor
@@ -42,17 +42,17 @@ class Autoencoder(nn.Module):
             self.register_buffer(name, torch.tensor(float(value)))
 
     def forward(self, x: Tensor) -> Tensor:
-        """h."""
+        """Return the representation h of an input."""
         return torch.tanh(self.encoder(x.flatten(1)))
 
     def loss(self, x: Tensor) -> Tensor:
-        """What learning makes small."""
+        """Return the mean error of the reconstruction plus the penalties, which learning minimises."""
         x = x.flatten(1)
         h = self(x)
         error = (x - torch.tanh(self.decoder(h))).square().sum(1).mean()
         decay = self.encoder.weight.square().sum() + self.decoder.weight.square().sum()
-        off = (h.mean(0) - self.target).square().sum()
-        total: Tensor = error + self.weight_decay * decay + self.sparsity * off
+        off_target = (h.mean(0) - self.target).square().sum()
+        total: Tensor = error + self.weight_decay * decay + self.sparsity * off_target
         return total
 
 
@@ -61,11 +61,11 @@ class StackedAutoencoder(LearnedStack):
 
     Args:
         inputs: Size of the input (196 for 14×14 patches); pictures are flattened.
-        hidden: Units of each layer.
-        weight_decay: λ of each layer, or one for all.
-        sparsity: β.
-        target: ρ.
-        seed: Of the initial weights (uniform in ±1/√inputs).
+        hidden: Number of units of each layer.
+        weight_decay: Weight decay λ, for each layer or one for all.
+        sparsity: Weight β of the sparsity penalty.
+        target: Target ρ of the mean activation.
+        seed: Seed of the initial weights (uniform in ±1/√inputs).
 
     Example:
         >>> network = StackedAutoencoder(196, (100, 50), weight_decay=0.01, seed=1)
@@ -94,7 +94,7 @@ class StackedAutoencoder(LearnedStack):
             )
 
     def filters(self, layer: int = 0) -> Tensor:
-        """What each unit of a layer weighs, units × inputs: W₁ of the first layer, linear combinations of it above.
+        """Return the weights of each unit of a layer, units × inputs: W₁ of the first, linear combinations of it above.
 
         "Weight images in deeper layers are formed by making linear combinations of weight images in shallower
         layers. This approximates the function computed by each unit as a linear function." (§7.1.3)

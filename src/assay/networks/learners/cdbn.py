@@ -21,7 +21,7 @@ Visible = Literal["gaussian", "binary"]
 
 
 class ConvolutionalRBM(nn.Module):
-    """One layer: K feature maps of detection units h, each 2×2 block of which shares one pooling unit p.
+    """One layer of K feature maps of detection units h, each pool×pool block of which shares one pooling unit p.
 
     With a = (W * v + b)/σ² (valid convolution), a block is a softmax over its units and "all off":
     P(h_i = 1 | v) = e^{a_i} / (1 + Σ_j e^{a_j}),  P(p = 1 | v) = Σ_j e^{a_j} / (1 + Σ_j e^{a_j}).
@@ -30,18 +30,18 @@ class ConvolutionalRBM(nn.Module):
     energy is F(v) = ‖v − c‖²/2σ² − Σ_blocks log(1 + Σ_j e^{a_j}), for binary units −c·v in place of the first term.
     ``loss`` is F(v) − F(v′) for the reconstruction v′ after one step of Gibbs sampling, held fixed, so that its
     gradient is that of contrastive divergence (CD-1), per detection unit; plus λ‖W‖²; plus a term whose gradient
-    moves only the biases b, by β(ρ − mean P(h = 1)).
+    changes only the biases b, by β(ρ − mean P(h = 1)).
 
     Args:
-        channels: Of the input.
-        maps: K.
-        size: Side of the filters.
-        pool: Side of the blocks.
-        visible: ``"gaussian"`` or ``"binary"``.
-        sigma: σ of Gaussian units.
-        weight_decay: λ.
-        sparsity: β; 0 for none.
-        target: ρ, the mean activation of detection units aimed at.
+        channels: Number of channels of the input.
+        maps: Number K of feature maps.
+        size: Side of the filters in pixels.
+        pool: Side of the pooling blocks in detection units.
+        visible: Kind of visible units: ``"gaussian"`` or ``"binary"``.
+        sigma: Standard deviation σ of Gaussian units.
+        weight_decay: Weight decay λ.
+        sparsity: Weight β of the sparsity penalty; 0 for no penalty.
+        target: Target ρ of the mean activation of detection units.
     """
 
     sigma: Tensor
@@ -72,7 +72,8 @@ class ConvolutionalRBM(nn.Module):
             raise AssayError(
                 f"weight_decay={weight_decay}, sparsity={sparsity} must not be negative, target={target} is in [0, 1)"
             )
-        self.pool, self.visible = pool, visible
+        self.pool = pool
+        self.visible = visible
         self.weight = nn.Parameter(0.01 * torch.randn(maps, channels, size, size))
         self.bias = nn.Parameter(torch.full((maps,), -0.01))
         self.visible_bias = nn.Parameter(torch.zeros(channels))
@@ -81,31 +82,31 @@ class ConvolutionalRBM(nn.Module):
             self.register_buffer(name, torch.tensor(float(value)))
 
     def prepare(self, v: Tensor) -> None:
-        """Begin at what needs no learning.
+        """Set biases and the scale of the weights from some inputs before learning.
 
-        Visible biases are set to the mean of the data and detection units to their target, or else all units first
-        learn the mean, and learn it alike (Hinton 2010, "A practical guide to training restricted Boltzmann
-        machines", §8); the random weights are scaled so that a has a standard deviation of 1, so that units differ.
+        Visible biases are set to the mean of the data and detection units to their target; otherwise all units would
+        first learn the mean, all in the same way (Hinton 2010, "A practical guide to training restricted Boltzmann
+        machines", §8). The random weights are scaled so that a has a standard deviation of 1, so that units differ.
         """
         mean = v.mean((0, 2, 3))
         self.visible_bias.copy_(mean if self.visible == "gaussian" else torch.logit(mean, 1e-4))
         spread = F.conv2d(v, self.weight).std() / self.sigma**2
         if spread > 0:
             self.weight.div_(spread)
-        off = 1 - self.pool**2 * self.target
-        if self.target > 0 and off > 0:
-            self.bias.fill_(float(self.sigma**2 * torch.log(self.target / off)))
+        all_off = 1 - self.pool**2 * self.target
+        if self.target > 0 and all_off > 0:
+            self.bias.fill_(float(self.sigma**2 * torch.log(self.target / all_off)))
 
     def forward(self, v: Tensor) -> Tensor:
-        """P(p = 1 | v): N×K×⌊(H−size+1)/pool⌋×…"""
+        """Return the probabilities P(p = 1 | v) of the pooling units, N×K×⌊(H−size+1)/pool⌋×…"""
         return self.detection(v)[..., :-1].sum(-1)
 
     def detection(self, v: Tensor) -> Tensor:
-        """The softmax of every block: N×K×rows×columns×(pool² + 1), the last entry is "all off"."""
+        """Return the softmax of every block, N×K×rows×columns×(pool² + 1); the last entry is "all off"."""
         return torch.softmax(F.pad(self._blocks(self.fitted(v)), (0, 1)), -1)
 
     def fitted(self, v: Tensor) -> Tensor:
-        """The input without the last rows and columns that fill no block."""
+        """Return the input without the last rows and columns, which fill no block."""
         size, pool = self.weight.shape[-1], self.pool
         height, width = ((side - size + 1) // pool * pool + size - 1 for side in v.shape[-2:])
         if min(height, width) < size + pool - 1:
@@ -115,7 +116,7 @@ class ConvolutionalRBM(nn.Module):
         return v[..., :height, :width]
 
     def free_energy(self, v: Tensor) -> Tensor:
-        """F(v) of each input."""
+        """Return the free energy F(v) of each input."""
         c = self.visible_bias[:, None, None]
         soft = F.softplus(self._blocks(v).logsumexp(-1)).flatten(1).sum(1)
         if self.visible == "gaussian":
@@ -123,31 +124,31 @@ class ConvolutionalRBM(nn.Module):
         return -(c * v).flatten(1).sum(1) - soft
 
     def reconstruct(self, h: Tensor) -> Tensor:
-        """Mean of v given detection units N×K×rows×columns."""
+        """Return the mean of the visible units given detection units N×K×rows×columns."""
         v = F.conv_transpose2d(h, self.weight) + self.visible_bias[:, None, None]
         return v if self.visible == "gaussian" else torch.sigmoid(v)
 
     def sample(self, v: Tensor) -> Tensor:
-        """Detection units N×K×rows×columns drawn given v: at most one of a block is on."""
-        up_to = self.detection(v)[..., :-1].cumsum(-1)
-        chance = torch.rand_like(up_to[..., :1])
-        on = (chance < up_to) & (chance >= F.pad(up_to, (1, 0))[..., :-1])
+        """Draw detection units N×K×rows×columns given visible units: at most one in each block is on."""
+        cumulative = self.detection(v)[..., :-1].cumsum(-1)
+        chance = torch.rand_like(cumulative[..., :1])
+        on = (chance < cumulative) & (chance >= F.pad(cumulative, (1, 0))[..., :-1])
         return self._unblocks(on.to(v.dtype))
 
     def loss(self, v: Tensor) -> Tensor:
-        """What learning makes small; its gradient is what counts, not its value."""
+        """Return a scalar whose gradient learning follows; its value has no meaning of its own."""
         v = self.fitted(v)
         with torch.no_grad():
-            again = self.reconstruct(self.sample(v))
-            active = self.detection(v)[..., :-1].mean((0, 2, 3, 4))
+            reconstruction = self.reconstruct(self.sample(v))
+            mean_activation = self.detection(v)[..., :-1].mean((0, 2, 3, 4))
         count = self._unblocks(self._blocks(v)).shape[-2:].numel()
-        divergence = (self.free_energy(v) - self.free_energy(again)).mean() / count
-        towards = ((self.target - active) * self.bias).sum()
-        total: Tensor = divergence + self.weight_decay * self.weight.square().sum() - self.sparsity * towards
+        divergence = (self.free_energy(v) - self.free_energy(reconstruction)).mean() / count
+        towards_target = ((self.target - mean_activation) * self.bias).sum()
+        total: Tensor = divergence + self.weight_decay * self.weight.square().sum() - self.sparsity * towards_target
         return total
 
     def _blocks(self, v: Tensor) -> Tensor:
-        """a = (W * v + b)/σ², N×K×rows×columns×pool²."""
+        """Return a = (W * v + b)/σ² by block, N×K×rows×columns×pool²."""
         a = F.conv2d(v, self.weight, self.bias) / self.sigma**2
         n, k, height, width = a.shape
         pool = self.pool
@@ -155,6 +156,7 @@ class ConvolutionalRBM(nn.Module):
         return split.permute(0, 1, 2, 4, 3, 5).flatten(-2)
 
     def _unblocks(self, blocks: Tensor) -> Tensor:
+        """Return the units of blocks N×K×rows×columns×pool² as maps N×K×(rows·pool)×(columns·pool)."""
         n, k, rows, columns, _ = blocks.shape
         pool = self.pool
         split = blocks.reshape(n, k, rows, columns, pool, pool).permute(0, 1, 2, 4, 3, 5)
@@ -165,15 +167,15 @@ class ConvolutionalDeepBeliefNetwork(LearnedStack):
     """Convolutional RBMs on top of each other: Gaussian visible units in the first, pooled probabilities above.
 
     Args:
-        channels: Of the pictures.
-        maps: Feature maps of each layer.
+        channels: Number of colour channels of the pictures.
+        maps: Number of feature maps of each layer.
         size: Side of the filters.
         pool: Side of the pooling blocks.
-        sigma: σ of the pixels.
-        weight_decay: λ of each layer, or one for all.
-        sparsity: β.
-        target: ρ of each layer, or one for all.
-        seed: Of the initial weights (normal, standard deviation 0.01).
+        sigma: Standard deviation σ of the pixels.
+        weight_decay: Weight decay λ, for each layer or one for all.
+        sparsity: Weight β of the sparsity penalty.
+        target: Target ρ of the mean activation, for each layer or one for all.
+        seed: Seed of the initial weights (normal, standard deviation 0.01).
 
     Example:
         >>> network = ConvolutionalDeepBeliefNetwork(maps=(24, 100))
@@ -205,7 +207,7 @@ class ConvolutionalDeepBeliefNetwork(LearnedStack):
         self.pool = pool
 
     def filters(self, layer: int = 0) -> Tensor:
-        """Filters of a layer in pixels, maps × channels × H × W; above the first as linear combinations of it."""
+        """Return the filters of a layer in pixels, maps × channels × H × W; above the first, combinations of it."""
         self.require_layer(layer)
         weights = [part.get_parameter("weight").detach() for part in self.stack]
         combined = weights[layer]

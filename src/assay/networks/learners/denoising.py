@@ -20,19 +20,19 @@ Noise = Literal["masking", "gaussian"]
 
 
 class DenoisingAutoencoder(nn.Module):
-    """One layer: h = max(0, W₁x̃ + b₁), from a noisy x̃, must give back x without the noise.
+    """One layer that learns to reconstruct x from h = max(0, W₁x̃ + b₁), where x̃ is x with noise.
 
     Masking noise sets each value to 0 with probability ν; then x̂ = logistic(W₂h + b₂) and the error is the
     cross-entropy −Σ_i (x_i log x̂_i + (1 − x_i) log(1 − x̂_i)), for x in [0, 1]. Gaussian noise adds N(0, ν²); then
-    x̂ = softplus(W₂h + b₂) and the error is ‖x − x̂‖², for x ≥ 0 without a bound. ``loss`` is the mean of the error
-    over the batch, plus λ times the mean of Σ_j |h_j|. What a layer represents is h of x itself.
+    x̂ = softplus(W₂h + b₂) and the error is ‖x − x̂‖², for x ≥ 0 without an upper bound. ``loss`` is the mean of the
+    error over the batch, plus λ times the mean of Σ_j |h_j|. The representation is h of x itself.
 
     Args:
-        inputs: Size of x.
-        hidden: Size of h.
-        kind: ``"masking"`` or ``"gaussian"``.
-        noise: ν.
-        sparsity: λ.
+        inputs: Size of the input x.
+        hidden: Size of the representation h.
+        kind: Kind of noise: ``"masking"`` or ``"gaussian"``.
+        noise: Strength ν of the noise.
+        sparsity: Weight λ of the sparsity penalty.
     """
 
     noise: Tensor
@@ -67,25 +67,25 @@ class DenoisingAutoencoder(nn.Module):
             )
 
     def forward(self, x: Tensor) -> Tensor:
-        """h of an input without noise."""
+        """Return the representation h of an input without noise."""
         return torch.relu(self.encoder(x.flatten(1)))
 
     def corrupt(self, x: Tensor) -> Tensor:
-        """x̃, drawn anew each time."""
+        """Return the input with noise, x̃, which is drawn anew at each call."""
         if self.kind == "masking":
             return x * (torch.rand_like(x) >= self.noise)
         return x + self.noise * torch.randn_like(x)
 
     def loss(self, x: Tensor) -> Tensor:
-        """What learning makes small."""
+        """Return the mean error of the reconstruction plus the penalty, which learning minimises."""
         x = x.flatten(1)
         h = self(self.corrupt(x))
-        again = self.decoder(h)
+        decoded = self.decoder(h)
         if self.kind == "masking":
-            errors = F.binary_cross_entropy_with_logits(again, x, reduction="none")
+            errors = F.binary_cross_entropy_with_logits(decoded, x, reduction="none")
         else:
-            errors = (x - F.softplus(again)).square()
-        total: Tensor = errors.sum(1).mean() + self.sparsity * h.sum(1).mean()  # h ≥ 0: it is its own |h|
+            errors = (x - F.softplus(decoded)).square()
+        total: Tensor = errors.sum(1).mean() + self.sparsity * h.sum(1).mean()  # |h| = h, as h ≥ 0
         return total
 
 
@@ -94,18 +94,18 @@ class StackedDenoisingAutoencoder(LearnedStack):
 
     Args:
         inputs: Size of the input, whose values are in [0, 1].
-        hidden: Units of each layer.
+        hidden: Number of units of each layer.
         masking: Share of the input that is set to 0 while the first layer learns.
-        gaussian: Standard deviation of the noise while the others learn.
-        sparsity: λ of each layer, or one for all.
-        seed: Of the initial weights (uniform in ±1/√inputs).
+        gaussian: Standard deviation of the noise while the other layers learn.
+        sparsity: Weight λ of the sparsity penalty, for each layer or one for all.
+        seed: Seed of the initial weights (uniform in ±1/√inputs).
 
     Example:
         >>> network = StackedDenoisingAutoencoder(30, (20, 10, 5))
         >>> network.layers, network.transform(torch.zeros(3, 30)).shape, network.shallow().layers
         (['stack.0', 'stack.1', 'stack.2'], (3, 5), ['stack.0'])
 
-    Three layers of 5,000 units on the 5,000 most frequent words (Glorot, Bordes, Bengio 2011).
+    Glorot, Bordes, Bengio 2011 use three layers of 5,000 units on the 5,000 most frequent words.
     """
 
     def __init__(

@@ -21,19 +21,19 @@ from assay.training import Greedy
 
 Size = tuple[int, int, int]
 EPSILON = 1e-4
-PACE = 4 / 3  # what a step is multiplied or divided by
+PACE = 4 / 3  # factor by which a stride becomes longer or shorter
 SETTLED = (200, 50, 1e-3)  # after 200 steps, stop when the objective fell by less than 0.1 % in the last 50
 BATCH = 256  # blocks at a time through the layers below
 ROWS = 4096  # inputs at a time in a covariance
 
 
 def subspace_energies(weight: Tensor, z: Tensor, group: int) -> Tensor:
-    """√(ε + Σ_k (W_k·z)²), the sum over the ``group`` rows of each subspace; samples × subspaces, ε = 10⁻⁴.
+    """Return √(ε + Σ_k (W_k·z)²), samples × subspaces, the sum taken over the rows of each subspace; ε = 10⁻⁴.
 
     Args:
-        weight: W, rows × dimensions; rows g·i … g·i + g − 1 span subspace i.
-        z: Samples × dimensions.
-        group: g.
+        weight: The weights W, rows × dimensions; rows g·i … g·i + g − 1 span subspace i.
+        z: The whitened inputs, samples × dimensions.
+        group: The number g of rows in a subspace.
 
     Example:
         >>> subspace_energies(torch.eye(4), torch.tensor([[3.0, 4.0, 0.0, 0.0]]), group=2)
@@ -44,12 +44,12 @@ def subspace_energies(weight: Tensor, z: Tensor, group: int) -> Tensor:
 
 
 def subspace_objective(weight: Tensor, z: Tensor, group: int) -> float:
-    """What ISA makes small: the energies of all subspaces, summed, in the mean over samples."""
+    """Return what ISA minimises: the sum of the energies of all subspaces, averaged over samples."""
     return float(subspace_energies(weight, z, group).sum(dtype=torch.float64)) / len(z)
 
 
 def subspace_direction(weight: Tensor, z: Tensor, group: int) -> Tensor:
-    """The way down along {W : WWᵀ = I}: G − W Gᵀ W, G the negative gradient of the objective.
+    """Return the direction of descent along {W : WWᵀ = I}: G − W Gᵀ W, G the negative gradient of the objective.
 
     G = −(Y ∘ Vᵀ(ε + K)^{−½}) Zᵀ/N, with Y = WZ and K the summed squares of each subspace.
     """
@@ -60,8 +60,8 @@ def subspace_direction(weight: Tensor, z: Tensor, group: int) -> Tensor:
 
 
 def orthogonalised(weight: Tensor) -> Tensor:
-    """(WWᵀ)^{−½} W, the nearest matrix with orthonormal rows."""
-    exact = weight.double()  # WWᵀ squares the condition of W: a long stride would cost all single precision has
+    """Return (WWᵀ)^{−½} W, the nearest matrix with orthonormal rows."""
+    exact = weight.double()  # WWᵀ squares the condition number of W: single precision fails after a long stride
     values, vectors = torch.linalg.eigh(exact @ exact.T)
     nearest: Tensor = vectors @ (vectors / values.sqrt()).T @ exact
     return nearest.to(weight.dtype)
@@ -70,30 +70,30 @@ def orthogonalised(weight: Tensor) -> Tensor:
 def subspace_step(
     weight: Tensor, z: Tensor, group: int, step: float, objective: float
 ) -> tuple[Tensor, float, float, bool]:
-    """One projected gradient step with a longer (× 4/3) and a shorter (÷ 4/3) stride; the better is taken.
+    """Take the better of two projected gradient steps, with a longer (× 4/3) and a shorter (÷ 4/3) stride.
 
     A stride that raises the objective is not taken: W stays, and the stride becomes shorter.
 
     Returns:
-        W, the stride to go on with, the objective at W, and whether W moved.
+        W, the next stride, the objective at W, and whether W changed.
     """
     direction = subspace_direction(weight, z, group)
-    tried = []
+    candidates = []
     for stride in (step * PACE, step / PACE):
-        moved = orthogonalised(weight + stride * direction)
-        tried.append((subspace_objective(moved, z, group), stride, moved))
-    value, stride, moved = min(tried, key=lambda found: found[0])
+        candidate = orthogonalised(weight + stride * direction)
+        candidates.append((subspace_objective(candidate, z, group), stride, candidate))
+    value, stride, better = min(candidates, key=lambda candidate: candidate[0])
     if value > objective:
         return weight, step / PACE, objective, False
-    return moved, stride, value, True
+    return better, stride, value, True
 
 
 def whitening(x: Tensor, components: int) -> tuple[Tensor, Tensor]:
-    """PCA-whitening of inputs whose own mean was removed: m and P so that P(x − m) has identity covariance.
+    """Whiten by PCA: return m and P so that P(x − m) has identity covariance, for inputs without their own means.
 
     Args:
-        x: Samples × inputs; the mean of each sample is taken from it first, so that P ignores it.
-        components: Principal directions kept, the strongest.
+        x: Samples × inputs; the mean of each sample is first subtracted from it, so that P ignores it.
+        components: Number of principal directions that are kept, the strongest.
     """
     mean = torch.zeros(x.shape[1], dtype=torch.float64, device=x.device)
     for part in torch.split(x, ROWS):
@@ -115,17 +115,17 @@ def whitening(x: Tensor, components: int) -> tuple[Tensor, Tensor]:
 
 
 class SubspaceAnalysis(nn.Module):
-    """One layer: blocks lose their mean, are PCA-whitened to z = P(x − m), and become √(ε + Σ_k (W_k·z)²).
+    """One layer of ISA: blocks lose their mean, are whitened to z = P(x − m), and become √(ε + Σ_k (W_k·z)²).
 
-    Learning finds P and m from the data, then W: min_W Σ_t Σ_i √(ε + Σ_k V_ik (W_k·z_t)²) subject to WWᵀ = I, V
-    being fixed groups of neighbouring rows. Before it P is random and W as well.
+    Learning finds P and m from the data, then W: min_W Σ_t Σ_i √(ε + Σ_k V_ik (W_k·z_t)²) subject to WWᵀ = I, where V
+    assigns neighbouring rows to fixed groups. Before learning P and W are random.
 
     Args:
-        channels: Of the input.
+        channels: Number of channels of the input.
         size: Frames, height and width of a block.
-        components: Directions z has; the number of rows of W.
-        group: Rows of W in a subspace.
-        stride: Between blocks, where the input is larger than one.
+        components: Number of dimensions of z, and of rows of W.
+        group: Number of rows of W in a subspace.
+        stride: Distance between blocks, where the input is larger than one block.
         clip: Whether inputs are clipped to [0, 1] (activations of a layer below).
     """
 
@@ -144,21 +144,24 @@ class SubspaceAnalysis(nn.Module):
             )
         if components >= inputs:
             raise AssayError(f"components={components} must be fewer than the {inputs} values of a block")
-        self.size, self.group, self.stride, self.clip = size, group, stride, clip
+        self.size = size
+        self.group = group
+        self.stride = stride
+        self.clip = clip
         self.register_buffer("mean", torch.zeros(inputs))
         random = torch.randn(components, inputs)
         self.register_buffer("projection", orthogonalised(random - random.mean(1, keepdim=True)))
         self.weight = nn.Parameter(orthogonalised(torch.randn(components, components)), requires_grad=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """N×(channels)×T×H×W → N×subspaces×T′×H′×W′, one place for each block."""
+        """Return the energies N×subspaces×T′×H′×W′, one place for each block, of inputs N×(channels)×T×H×W."""
         blocks, grid = self.blocks(x)
         z = (blocks - self.mean) @ self.projection.T
-        found = subspace_energies(self.weight, z, self.group)
-        return found.reshape(len(x), *grid, -1).movedim(-1, 1)
+        energies = subspace_energies(self.weight, z, self.group)
+        return energies.reshape(len(x), *grid, -1).movedim(-1, 1)
 
     def blocks(self, x: Tensor) -> tuple[Tensor, list[int]]:
-        """All blocks of the inputs as rows, and how many there are in time, height and width."""
+        """Return all blocks of the inputs as rows, and their number in time, height and width."""
         x = x.unsqueeze(1) if x.dim() == 4 else x
         if x.dim() != 5 or any(have < need for have, need in zip(x.shape[2:], self.size, strict=True)):
             raise AssayError(f"inputs of {tuple(x.shape)} hold no block of {self.size} (frames, height, width)")
@@ -170,7 +173,7 @@ class SubspaceAnalysis(nn.Module):
 
     @torch.no_grad()
     def learn(self, x: Tensor, iterations: int = 2000, what: str = "learning subspaces") -> list[float]:
-        """Find P, m and W from inputs of one block each; returns the objective before and after each step."""
+        """Learn P, m and W from inputs of one block each; return the objective before and after each step."""
         rows, _ = self.blocks(x)
         mean, projection = whitening(rows, len(self.weight))
         self.mean.copy_(mean)
@@ -192,16 +195,17 @@ class SubspaceAnalysis(nn.Module):
 class StackedISA(LearnedStack):
     """Layers of ISA on video blocks; a block of one layer is covered by blocks of the layer below, at a stride.
 
-    Blocks of 16×16 pixels × 10 frames at a stride of 4 cover one of 20×20×14 by 2·2·2 = 8, whose activations, clipped
-    to [0, 1], are what the second layer learns from; and so on. Shown more than one block, it describes all of them.
+    With a stride of 4, a block of 20×20 pixels × 14 frames is covered by 2·2·2 = 8 blocks of 16×16×10, whose
+    activations, clipped to [0, 1], are what the second layer learns from; and so on. An input that is larger than one
+    block gives activations for all its blocks.
 
     Args:
         sizes: Frames, height and width of a block of each layer.
-        components: Directions that the inputs of each layer are whitened to.
-        groups: Rows of W in a subspace, for each layer; it gives components / group activations.
-        stride: Between neighbouring blocks, in pixels and frames.
-        iterations: Steps of learning for each layer, at most.
-        seed: Of the initial weights, and of where in a block the lower layers look while they learn.
+        components: Number of dimensions that the inputs of each layer are whitened to.
+        groups: Number of rows of W in a subspace, for each layer, which has components / group activations.
+        stride: Distance between neighbouring blocks, in pixels and frames.
+        iterations: Largest number of steps of learning for each layer.
+        seed: Seed of the initial weights, and of where in a block the lower layers look while they learn.
 
     Example:
         >>> network = StackedISA()
@@ -234,12 +238,13 @@ class StackedISA(LearnedStack):
                 layers.append(SubspaceAnalysis(channels, size, d, group, 1 if i else stride, clip=i > 0))
             super().__init__(layers)
         self.sizes: list[Size] = [(t, h, w) for t, h, w in sizes]
-        self.iterations, self.seed = iterations, seed
+        self.iterations = iterations
+        self.seed = seed
 
     def fit(self, X: Tensor | np.ndarray[Any, Any], y: None = None, settings: Greedy | None = None) -> Self:
-        """Learn from blocks alone, N×T×H×W, from the initial weights on; labels are not taken.
+        """Learn from blocks N×T×H×W alone, starting from the initial weights; labels are refused.
 
-        Each layer learns from one block of its own size inside each of these, wherever chance puts it.
+        Each layer learns from one block of its own size at a random place inside each of these.
         """
         if y is not None or settings is not None:
             raise AssayError("StackedISA learns without labels, by its own steps: fit(X) only")
@@ -255,41 +260,41 @@ class StackedISA(LearnedStack):
         for depth, layer in enumerate(self.stack):
             assert isinstance(layer, SubspaceAnalysis)
             what = f"learning layer {depth + 1} of {len(self.stack)}"
-            layer.learn(self._seen(blocks, depth, rng), self.iterations, what)
+            layer.learn(self._inputs_of_layer(blocks, depth, rng), self.iterations, what)
         return self
 
     @torch.no_grad()
-    def _seen(self, blocks: Tensor, depth: int, rng: np.random.Generator) -> Tensor:
-        """What a layer sees of the blocks: one block of its own size in each, as the layers below represent it."""
+    def _inputs_of_layer(self, blocks: Tensor, depth: int, rng: np.random.Generator) -> Tensor:
+        """Return what a layer learns from: a block of its size from each block, as the layers below represent it."""
         t, h, w = self.sizes[depth]
         room = [have - need + 1 for have, need in zip(blocks.shape[2:], (t, h, w), strict=True)]
         starts = rng.integers(0, room, (len(blocks), 3)).tolist()
         parameter = next(self.parameters())
-        found = []
+        representations = []
         for first in range(0, len(blocks), BATCH):
-            here = slice(first, first + BATCH)
-            cut = [
+            batch = slice(first, first + BATCH)
+            parts = [
                 block[:, a : a + t, b : b + h, c : c + w]
-                for block, (a, b, c) in zip(blocks[here], starts[here], strict=True)
+                for block, (a, b, c) in zip(blocks[batch], starts[batch], strict=True)
             ]
-            x = torch.stack(cut).to(parameter.device, parameter.dtype)
+            x = torch.stack(parts).to(parameter.device, parameter.dtype)
             for below in self.stack[:depth]:
                 x = below(x)
-            found.append(x)
-        return torch.cat(found)
+            representations.append(x)
+        return torch.cat(representations)
 
 
 def _covering(sizes: Sequence[Size], layer: int, stride: int) -> Size:
-    """How many blocks of the layer below, in time, height and width, cover one of this layer; pixels for the first."""
+    """Return how many blocks of the layer below (or pixels) cover one of this layer in time, height and width."""
     if stride < 1:
         raise AssayError(f"stride={stride} must be positive")
     if layer == 0:
         frames, height, width = sizes[0]
         return frames, height, width
-    more = [above - below for above, below in zip(sizes[layer], sizes[layer - 1], strict=True)]
-    if min(more) < 0 or any(m % stride for m in more):
+    differences = [above - below for above, below in zip(sizes[layer], sizes[layer - 1], strict=True)]
+    if min(differences) < 0 or any(difference % stride for difference in differences):
         raise AssayError(
             f"sizes={sizes}: blocks of {sizes[layer - 1]} at stride={stride} do not cover one of {sizes[layer]}"
         )
-    frames, height, width = (m // stride + 1 for m in more)
+    frames, height, width = (difference // stride + 1 for difference in differences)
     return frames, height, width

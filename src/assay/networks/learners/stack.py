@@ -1,4 +1,4 @@
-"""Stacks of layers that learn without labels, one after the other; they speak scikit-learn too."""
+"""Stacks of layers that learn without labels, one after the other, with the interface of scikit-learn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from assay.training.populations import stacked
 
 
 def per_layer(name: str, value: float | Sequence[float], layers: int) -> list[float]:
-    """A setting of each layer: one for all, or as many as there are layers."""
+    """Return a setting of each layer, given as one value for all layers or as one value for each."""
     values = [float(value)] * layers if isinstance(value, (int, float)) else [float(v) for v in value]
     if len(values) != layers:
         raise AssayError(f"{name}={value} has {len(values)} values for {layers} layers")
@@ -25,9 +25,9 @@ def per_layer(name: str, value: float | Sequence[float], layers: int) -> list[fl
 
 
 class LearnedStack(nn.Module):
-    """Layers of one algorithm; each has ``loss(x)`` to learn by and ``forward(x)`` to represent.
+    """A stack of layers that learn by one algorithm: ``loss(x)`` is minimised, ``forward(x)`` is the representation.
 
-    As a torch module it is a subject for measures (its layers are named by ``layers``); as a learner it has
+    As a torch module it is a subject for measures (``layers`` are the names of its layers); as a learner it has
     ``fit(X)`` without labels, ``transform(X, layer)`` and ``shallow()``.
     """
 
@@ -40,17 +40,17 @@ class LearnedStack(nn.Module):
 
     @property
     def layers(self) -> list[str]:
-        """Names of its layers, the first one first."""
+        """Names of the layers in order."""
         return [f"stack.{i}" for i in range(len(self.stack))]
 
     def forward(self, x: Tensor) -> Tensor:
-        """The representation of the last layer."""
+        """Return the representation of the last layer."""
         for layer in self.stack:
             x = layer(x)
         return x
 
     def fit(self, X: Tensor | np.ndarray[Any, Any], y: None = None, settings: Greedy | None = None) -> Self:
-        """Learn from inputs alone, from the initial weights on; labels are not taken."""
+        """Learn from inputs alone, starting from the initial weights; labels are refused."""
         if y is not None:
             raise AssayError(f"{type(self).__name__} learns without labels: fit(X) only")
         self.stack.load_state_dict(self.start)
@@ -58,41 +58,41 @@ class LearnedStack(nn.Module):
         return self
 
     def transform(self, X: Tensor | np.ndarray[Any, Any], layer: int = -1, batch_size: int = 256) -> Any:
-        """The representation of a layer, samples × features, as NumPy."""
+        """Return the representation of a layer, samples × features, as a NumPy array."""
         self.require_layer(layer)
         parameter = next(self.parameters())
-        wanted = range(layer % len(self.stack) + 1)
-        found = []
+        depths = range(layer % len(self.stack) + 1)
+        representations = []
         with torch.no_grad():
             for batch in torch.split(torch.as_tensor(X), batch_size):
                 x = batch.to(parameter.device, parameter.dtype)
-                for i in wanted:
+                for i in depths:
                     x = self.stack[i](x)
-                found.append(x.flatten(1).cpu())
-        return torch.cat(found).numpy()
+                representations.append(x.flatten(1).cpu())
+        return torch.cat(representations).numpy()
 
     def require_layer(self, layer: int) -> None:
-        """A layer by its number, from 0, or from −1 backwards."""
+        """Raise an error unless a layer of this number exists, counted from 0, or backwards from −1."""
         if not -len(self.stack) <= layer < len(self.stack):
             raise AssayError(f"layer={layer}: there are {len(self.stack)} layers")
 
     def shallow(self) -> Self:
-        """The same with its first layer only, as it was before learning."""
-        alone = copy.deepcopy(self)
-        alone.stack = alone.stack[:1]
-        alone.start = {name: value for name, value in self.start.items() if name.startswith("0.")}
-        alone.stack.load_state_dict(alone.start)
-        return alone
+        """Return a copy that has only the first layer, as it was before learning."""
+        first_only = copy.deepcopy(self)
+        first_only.stack = first_only.stack[:1]
+        first_only.start = {name: value for name, value in self.start.items() if name.startswith("0.")}
+        first_only.stack.load_state_dict(first_only.start)
+        return first_only
 
 
 class Together(nn.Module):
-    """Many stacks of one shape as one network: each layer gives samples × networks × units.
+    """Many stacks of one shape as one network, each layer of which returns samples × networks × units.
 
-    One pass shows a stimulus to all of them. Unit u of network i is unit i·U + u of the layer, U the units of one
-    network.
+    One pass shows a stimulus to all of them. Unit u of network i is unit i·U + u of the layer, where U is the number
+    of units of one network.
 
     Args:
-        networks: What is put together; their weights are copied.
+        networks: The stacks that are joined; their weights are copied.
     """
 
     def __init__(self, networks: Sequence[LearnedStack]) -> None:
@@ -104,14 +104,14 @@ class Together(nn.Module):
         self.layers = [f"stack.{i}" for i in range(depth)]
 
     def forward(self, x: Tensor) -> Tensor:
-        """The last layer of all."""
+        """Return the representations of the last layer of all networks."""
         for layer in self.stack:
             x = layer(x)
         return x
 
 
 class _Abreast(nn.Module):
-    """One layer of many networks."""
+    """One layer of many networks, side by side."""
 
     def __init__(self, layers: Sequence[nn.Module], shared: bool) -> None:
         super().__init__()
@@ -120,9 +120,9 @@ class _Abreast(nn.Module):
         for i, value in enumerate((parameters | buffers).values()):
             self.register_buffer(f"stacked{i}", value.detach())
         self.shared = shared
-        self.form = [copy.deepcopy(layers[0])]  # in a list: not a layer of its own
+        self.form = [copy.deepcopy(layers[0])]  # in a list, so that it is not registered as a layer
 
     def forward(self, x: Tensor) -> Tensor:
-        """Samples × networks × …, from samples (shared) or samples × networks × …"""
+        """Return samples × networks × … for inputs samples × … (if shared) or samples × networks × …"""
         state = {name: self.get_buffer(f"stacked{i}") for i, name in enumerate(self.names)}
         return stacked(self.form[0], axis=1)(state, x, self.shared)

@@ -181,7 +181,7 @@ BAD: dict[str, tuple[Callable[[Path], dict], str]] = {
         "clip 'a': frame 5 is (3, 2, 2), the first is (3, 16, 16)",
     ),
     "damaged video": (with_file("v/a.mp4", b"no video", shown(folder="v")), "a.mp4 cannot be decoded"),
-    "frames the network cannot see": (shown(color="grey"), "'vgg' cannot see frames of shape (1, 16, 16)"),
+    "frames the network cannot see": (shown(color="grey"), "'vgg' cannot take inputs of shape (1, 16, 16)"),
     "unknown source": (subject(source="vgg"), "give 'package.module:factory'"),
     "package that is not there": (subject(source="no.such:net"), "cannot import 'no.such'"),
     "factory that is not there": (subject(source="assay.networks:small_vg"), "did you mean 'small_vgg'"),
@@ -231,7 +231,7 @@ def test_bad_input_is_one_clear_sentence_and_a_nonzero_exit(tmp_path, kind):
         (["report", "."], "is not a run: it has no manifest.json"),
         (["compare", "a", "b"], "a is not a run"),
         (["list", "assay.networks:small_vgg", "--input", "big"], "--input big is not a shape such as 3x224x224"),
-        (["list", "assay.networks:small_vgg", "--input", "1x4x4"], "cannot see an input of shape 1x4x4"),
+        (["list", "assay.networks:small_vgg", "--input", "1x4x4"], "cannot take an input of shape 1x4x4"),
     ],
 )
 def test_bad_words_on_the_command_line(tmp_path, words, sentence):

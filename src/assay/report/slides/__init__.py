@@ -1,1 +1,1 @@
-"""Slides."""
+"""Reports as slides, in files of PowerPoint."""

@@ -30,7 +30,7 @@ def write_slides(folder: str) -> str:
 
 
 def broad_deck(e: Evaluation) -> Deck:
-    """All slides, in the order of the plan's §3.1."""
+    """Make all slides of an evaluation, in the order of the plan's §3.1."""
     deck = Deck(
         f"Broad Evaluation: {e.name}",
         f"Broad Evaluation: {e.name} · {e.edition} · manifest {e.digest[:12]}",
@@ -40,22 +40,20 @@ def broad_deck(e: Evaluation) -> Deck:
     _opening(deck, e)
     for task in whole:
         _results(deck, e, task)
-    stated = "Plan §5.1. " + " ".join(text.CLAIMS)
-    deck.add("Are the claims supported?", [verdicts(e, whole, MAIN_CLAIMS)], f"{stated} {text.TWO_COMPONENTS}")
-    deck.add("All verdicts", [verdict_matrix(e, tuple(whole))], stated)
-    why = (
-        "If 6 is not better than 4 or than 5, the plan (§5.2) says: either the task is unsuitable or the deep learning "
-    )
+    claims = "Plan §5.1. " + " ".join(text.CLAIMS)
+    deck.add("Are the claims supported?", [verdicts(e, whole, MAIN_CLAIMS)], f"{claims} {text.TWO_COMPONENTS}")
+    deck.add("All verdicts", [verdict_matrix(e, tuple(whole))], claims)
     deck.add(
         "Diagnostics: does it learn, does depth help?",
         [verdicts(e, whole, DIAGNOSTIC_CLAIMS)],
-        f"{why}system is not performing well.",
+        "If 6 is not better than 4 or than 5, the plan (§5.2) says: either the task is unsuitable or the deep learning "
+        "system is not performing well.",
     )
     for task in whole:
         charts = tuple(c for c in (learning_curves(e, task), layer_contributions(e, task)) if c is not None)
         if charts:
-            what = "Plan §5.4.1 and §5.4.2: wanted at the end of the phase."
-            deck.add(f"{task.title}: learning curve and layers", [Beside(charts)], what)
+            notes = "Plan §5.4.1 and §5.4.2: wanted at the end of the phase."
+            deck.add(f"{task.title}: learning curve and layers", [Beside(charts)], notes)
     deck.add("Conformance and documents", [checklist_table(e), *_conformance(e)], "Plan §3.2, Validation.")
     _issues(deck, e)
     _appendix(deck, e, whole)
@@ -102,37 +100,42 @@ def _opening(deck: Deck, e: Evaluation) -> None:
         ("resamples of the test set", f"{e.protocol['bootstrap']:,}"),
         ("margins (δ)", ", ".join(f"{k} {v:g}" for k, v in e.protocol["margin"].items())),
     ]
-    sized = partition_table(e).frame.drop(columns=["partition", "runs on it"])
-    deck.add("Protocol", [Facts(tuple(protocol)), Table("Sizes", sized)], text.PROTOCOL)
+    sizes_of_tasks = partition_table(e).frame.drop(columns=["partition", "runs on it"])
+    deck.add("Protocol", [Facts(tuple(protocol)), Table("Sizes", sizes_of_tasks)], text.PROTOCOL)
     machine = e.manifest.get("environment", {})
     versions = [(name, version) for name, version in machine.get("packages", {}).items()]
-    kept = [
+    logistics = [
         *hardware(e),
         ("versions", ", ".join(f"{n} {v}" for n, v in [("python", machine.get("python", "")), *versions])),
     ]
-    departed = deviations(e) or ["The protocol is the plan's, without deviation."]
+    departures = deviations(e) or ["The protocol is the plan's, without deviation."]
     deck.add(
         "Logistics, deviations and contingencies",
-        [Facts(tuple(kept)), Items(tuple(departed))],
+        [Facts(tuple(logistics)), Items(tuple(departures))],
         "Plan §6 and §8.2. Speed and space are not evaluation metrics (§5.4.1).",
     )
-    deck.add("How every run went", [*_strip(e)], "A run that failed is shown as such; nothing takes its place.")
+    deck.add("How every run went", [*_status_blocks(e)], "A run that failed is shown as such; nothing takes its place.")
 
 
-def _strip(e: Evaluation) -> list[Any]:
+def _status_blocks(e: Evaluation) -> list[Any]:
+    """The status of every run, with the first few reasons: the open issues list all."""
     return [Items(block.items[:6]) if isinstance(block, Items) else block for block in status_blocks(e)]
 
 
 def _results(deck: Deck, e: Evaluation, task: TaskShown) -> None:
     size = sizes(e, task)
-    one, two, three = per_class(e, task), per_fold(e, task), grand_means(e, task)
-    if one is None or two is None or three is None:
+    classes = per_class(e, task)
+    folds = per_fold(e, task)
+    means = grand_means(e, task)
+    if classes is None or folds is None or means is None:
         deck.add(f"{task.title}: {task.metric}", [Text(_NO_RESULT), Text(size)], size)
         return
-    what = f"Plan §5.6. {size}"
-    deck.add(one.caption, [one], f"{what} Every classifier is trained once for each fold and class.")
-    deck.add(two.caption, [two], f"{what} Standard error: s/√C over {len(task.labels)} values.")
-    deck.add(three.caption, [Editable(three)], f"{what} {three.alt} Standard error: s/√K over {e.protocol['k']} folds.")
+    notes = f"Plan §5.6. {size}"
+    deck.add(classes.caption, [classes], f"{notes} Every classifier is trained once for each fold and class.")
+    deck.add(folds.caption, [folds], f"{notes} Standard error: s/√C over {len(task.labels)} values.")
+    deck.add(
+        means.caption, [Editable(means)], f"{notes} {means.alt} Standard error: s/√K over {e.protocol['k']} folds."
+    )
     if (contrasts := forest(e, task)) is not None:
         deck.add(contrasts.caption, [contrasts], f"{text.TWO_COMPONENTS} {text.PLAN_RULE} {contrasts.alt}")
     if (ranking := ranking_table(e, task)) is not None:
@@ -141,20 +144,20 @@ def _results(deck: Deck, e: Evaluation, task: TaskShown) -> None:
 
 
 def _changes(e: Evaluation) -> list[str]:
-    """What the plan says has changed since the last edition."""
-    said = (e.manifest.get("plan") or {}).get("changes") or []
-    listed = [str(s) for s in said] if isinstance(said, list) else [str(said)]
+    """Changes since the last edition, as the plan of the evaluation lists them."""
+    changes = (e.manifest.get("plan") or {}).get("changes") or []
+    listed = [str(change) for change in changes] if isinstance(changes, list) else [str(changes)]
     return listed or (["first edition"] if e.protocol.get("iteration", 1) == 1 else ["none recorded"])
 
 
 def _conformance(e: Evaluation) -> list[Table | Text]:
-    """What did not simply pass; the page lists all."""
+    """How many checks of the systems passed, and those that did not; the page lists all."""
     table = conformance_table(e)
     if table is None:
         return []
-    noted = table.frame[table.frame["status"] != "pass"]
-    passed = Text(f"{len(table.frame) - len(noted)} of {len(table.frame)} checks of the systems passed.")
-    return [passed] if noted.empty else [passed, Table(table.caption, noted)]
+    not_passed = table.frame[table.frame["status"] != "pass"]
+    passed = Text(f"{len(table.frame) - len(not_passed)} of {len(table.frame)} checks of the systems passed.")
+    return [passed] if not_passed.empty else [passed, Table(table.caption, not_passed)]
 
 
 def _issues(deck: Deck, e: Evaluation) -> None:
@@ -164,10 +167,10 @@ def _issues(deck: Deck, e: Evaluation) -> None:
             issues += block.items
     if e.protocol.get("draft"):
         issues.append("Draft: comments of the teams are awaited before this goes further (plan §3.1, Assess).")
-    warned = [b for b in warning_blocks(e) if isinstance(b, Table)]
-    counted = [f"{len(b.frame)} kinds of warnings were noted; the page lists them." for b in warned]
+    tables = [b for b in warning_blocks(e) if isinstance(b, Table)]
+    warnings = [f"{len(b.frame)} kinds of warnings were noted; the page lists them." for b in tables]
     deck.add(
-        "Open issues and changes", [Items((*issues, *counted, text.LDA_WARNING))], "Plan §3.1, Document and Assess."
+        "Open issues and changes", [Items((*issues, *warnings, text.LDA_WARNING))], "Plan §3.1, Document and Assess."
     )
 
 
@@ -177,11 +180,11 @@ def _appendix(deck: Deck, e: Evaluation, whole: list[TaskShown]) -> None:
         if (table := class_table(e, task)) is not None:
             deck.add(f"Appendix: {table.caption}", [Table(table.caption, table.frame)], sizes(e, task))
         if (table := contrasts_table(e, task)) is not None:
-            shown = table.frame.drop(columns="why", errors="ignore")  # which the open issues have
-            deck.add(f"Appendix: {table.caption}", [Table(table.caption, shown)], " ".join(text.STATISTICS))
-    parts = [t for t in e.tasks if not t.whole]
-    if len(parts) > 1:
-        deck.add("Appendix: each rating by itself", [_ratings(e, parts)], "Mean RMSE ± standard error over folds.")
+            frame = table.frame.drop(columns="why", errors="ignore")  # the open issues give the reasons
+            deck.add(f"Appendix: {table.caption}", [Table(table.caption, frame)], " ".join(text.STATISTICS))
+    ratings = [t for t in e.tasks if not t.whole]
+    if len(ratings) > 1:
+        deck.add("Appendix: each rating by itself", [_ratings(e, ratings)], "Mean RMSE ± standard error over folds.")
     partitions = partition_table(e)
     deck.add("Appendix: partitions", [partitions], "Hashes of folds, validation and test sets; the same for all runs.")
     deck.add("Appendix: how to read the statistics", [Items(text.STATISTICS)], "Plan §5.6, with what its design needs.")
@@ -192,16 +195,16 @@ def _appendix(deck: Deck, e: Evaluation, whole: list[TaskShown]) -> None:
     )
 
 
-def _ratings(e: Evaluation, parts: list[TaskShown]) -> Table:
-    made = []
-    for run in dict.fromkeys(run for task in parts for run in task.runs):
+def _ratings(e: Evaluation, ratings: list[TaskShown]) -> Table:
+    table_rows = []
+    for run in dict.fromkeys(run for task in ratings for run in task.runs):
         row = {"run": e.describe(run)}
-        for task in parts:
-            found = e.table("grand", task.name, "run", "mean", "se")
-            mine = found[found["run"] == run]
-            known = e.counts(task, run) and len(mine)
-            row[task.labels[0]] = (
-                f"{mine.iloc[0]['mean']:.3f} ± {mine.iloc[0]['se']:.3f}" if known else e.status(task, run)[0]
-            )
-        made.append(row)
-    return Table("Each rating: mean RMSE ± standard error over folds (lower is better)", pd.DataFrame(made))
+        for task in ratings:
+            means = e.table("grand", task.name, "run", "mean", "se")
+            means = means[means["run"] == run]
+            if e.counts(task, run) and len(means):
+                row[task.labels[0]] = f"{means.iloc[0]['mean']:.3f} ± {means.iloc[0]['se']:.3f}"
+            else:
+                row[task.labels[0]] = e.status(task, run)[0]
+        table_rows.append(row)
+    return Table("Each rating: mean RMSE ± standard error over folds (lower is better)", pd.DataFrame(table_rows))

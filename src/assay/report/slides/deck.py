@@ -17,11 +17,11 @@ from assay.report.slides.text import BOLD, LEADING, clean, cut, lines_of
 
 
 class Deck:
-    """A presentation in the making.
+    """A presentation to which slides are added.
 
     Args:
         title: Title of the file.
-        footer: What stands at the foot of every slide.
+        footer: Text at the foot of every slide.
         when: Time of creation, for the file's properties.
     """
 
@@ -29,31 +29,37 @@ class Deck:
         self.pen = Pen()
         self.footer = clean(footer)
         self.show: Any = self.pen.pptx.Presentation()
-        self.show.slide_width, self.show.slide_height = self.pen.inches(WIDTH), self.pen.inches(HEIGHT)
-        about = self.show.core_properties
-        about.title, about.author, about.last_modified_by = clean(title)[:250], "assay", "assay"
-        about.created = about.modified = about.last_printed = when
-        about.revision, about.subject, about.keywords, about.comments = 1, "Broad Evaluation", "", ""
+        self.show.slide_width = self.pen.inches(WIDTH)
+        self.show.slide_height = self.pen.inches(HEIGHT)
+        properties = self.show.core_properties
+        properties.title = clean(title)[:250]
+        properties.author = "assay"
+        properties.last_modified_by = "assay"
+        properties.created = properties.modified = properties.last_printed = when
+        properties.revision = 1
+        properties.subject = "Broad Evaluation"
+        properties.keywords = ""
+        properties.comments = ""
 
     def add(self, title: str, blocks: list[Any], notes: str) -> None:
-        """One slide, or as many as its blocks need."""
-        shown = pages([drawn(b) for b in blocks if b is not None])
-        for i, (size, page) in enumerate(shown):
-            more = f" ({i + 1} of {len(shown)})" if len(shown) > 1 else ""
-            slide = self._slide(f"{title}{more}", notes)
+        """Add a slide with this title, these blocks and these notes, or as many slides as the blocks need."""
+        layout = pages([drawn(b) for b in blocks if b is not None])
+        for i, (size, page) in enumerate(layout):
+            number = f" ({i + 1} of {len(layout)})" if len(layout) > 1 else ""
+            slide = self._slide(f"{title}{number}", notes)
             top = TOP
             for j, block in enumerate(page, 1):
-                rest = sum(least_height(b, size) + GAP for b in page[j:])
-                top += self._draw(slide, block, top, size, BOTTOM - top - rest) + GAP
+                below = sum(least_height(b, size) + GAP for b in page[j:])
+                top += self._draw(slide, block, top, size, BOTTOM - top - below) + GAP
 
     def bytes(self) -> bytes:
-        """The file."""
+        """The presentation as the bytes of a file, with footers and page numbers."""
         for number, slide in enumerate(self.show.slides, 1):
             self.pen.text(slide, LEFT, 7.05, ROOM - 1, 0.3, [self.footer], 10, color=QUIET)
             self.pen.text(slide, WIDTH - LEFT - 0.9, 7.05, 0.9, 0.3, [str(number)], 10, color=QUIET, right=True)
-        held = io.BytesIO()
-        self.show.save(held)
-        return without_times(held.getvalue())
+        buffer = io.BytesIO()
+        self.show.save(buffer)
+        return without_times(buffer.getvalue())
 
     def _slide(self, title: str, notes: str) -> Any:
         slide = self.show.slides.add_slide(self.show.slide_layouts[5])  # title only
@@ -70,7 +76,7 @@ class Deck:
         return slide
 
     def _draw(self, slide: Any, block: Drawn, top: float, size: float, room: float) -> float:
-        """Draw a block; its height."""
+        """Draw a block at this distance from the top; return its height in inches."""
         if isinstance(block, Paragraphs):
             height = least_height(block, size)
             font = "Courier New" if block.mono else FONT

@@ -15,14 +15,14 @@ SIZES = (18, 16, 14, 13)  # of text; tables are two points smaller
 
 @dataclass(frozen=True)
 class Editable:
-    """A chart of one mark a group, as a picture and, beside it, as a chart that can be edited."""
+    """A chart with one mark a group, drawn as a picture and, beside it, as a chart that can be edited."""
 
     chart: DotChart
 
 
 @dataclass(frozen=True)
 class Beside:
-    """Two charts side by side."""
+    """Charts drawn side by side."""
 
     charts: tuple[DotChart | LineChart, ...]
 
@@ -50,38 +50,43 @@ def drawn(block: Any) -> Drawn:
     if isinstance(block, Facts):
         return Grid("Facts", (), tuple(tuple((cell_text(v), "") for v in row) for row in block.rows))
     if isinstance(block, Findings):
-        found = ((asked, answer, tone) for tone, asked, answer in block.items)
-        answers = tuple(((cell_text(asked), tone), (cell_text(answer, 600), "")) for asked, answer, tone in found)
+        answers = tuple(
+            ((cell_text(question), tone), (cell_text(answer, 600), "")) for tone, question, answer in block.items
+        )
         return Grid("Findings", ("question", "answer"), answers)
     if isinstance(block, Strip):
-        shown = tuple(
-            ((cell_text(name), ""), *((cell_text(said), tone) for said, tone, _ in cells)) for name, cells in block.rows
+        rows = tuple(
+            ((cell_text(name), ""), *((cell_text(words), tone) for words, tone, _ in cells))
+            for name, cells in block.rows
         )
-        return Grid(block.caption, ("", *(cell_text(c) for c in block.columns)), shown)
+        return Grid(block.caption, ("", *(cell_text(c) for c in block.columns)), rows)
     if isinstance(block, Table):
         head = tuple(cell_text(column) for column in block.frame.columns)
-        shown = tuple(tuple((cell_text(v), "") for v in row) for row in block.frame.itertuples(index=False))
-        return Grid(block.caption, head, shown)
+        rows = tuple(tuple((cell_text(v), "") for v in row) for row in block.frame.itertuples(index=False))
+        return Grid(block.caption, head, rows)
     if isinstance(block, (DotChart, LineChart, Editable, Beside, Flow)):
         return block
     raise TypeError(f"no way to draw a {type(block).__name__} on a slide")
 
 
 def pages(blocks: list[Drawn]) -> list[tuple[float, list[Drawn]]]:
-    """Blocks by slide, with the size of their text: the largest at which all fit on one, else as many as needed."""
+    """Distribute blocks over slides, with the size of their text.
+
+    All go on one slide, in the largest size at which they fit; if none does, on as many slides as the smallest needs.
+    """
     room = BOTTOM - TOP
     for size in SIZES:
         if sum(least_height(b, size) + GAP for b in blocks) - GAP <= room:
             return [(size, blocks)]
-    least = _filled(blocks, SIZES[-1], room)
-    for share in (0.5, 0.6, 0.7, 0.8, 0.9):  # as many slides as it takes, filled alike
-        if len(pages := _filled(blocks, SIZES[-1], room * share)) == len(least):
+    fewest = _filled(blocks, SIZES[-1], room)
+    for share in (0.5, 0.6, 0.7, 0.8, 0.9):  # the same number of slides, filled evenly
+        if len(pages := _filled(blocks, SIZES[-1], room * share)) == len(fewest):
             return [(SIZES[-1], page) for page in pages]
-    return [(SIZES[-1], page) for page in least]
+    return [(SIZES[-1], page) for page in fewest]
 
 
 def _filled(blocks: list[Drawn], size: float, room: float) -> list[list[Drawn]]:
-    """Blocks by slide, each filled up to this height before the next."""
+    """Distribute blocks over slides, each filled up to this height, in inches, before the next."""
     pages: list[list[Drawn]] = [[]]
     left = room
     waiting = list(blocks)
@@ -91,13 +96,13 @@ def _filled(blocks: list[Drawn], size: float, room: float) -> list[list[Drawn]]:
             pages[-1].append(block)
             left -= least_height(block, size) + GAP
             continue
-        now, later = _split(block, size, left, least=0 if pages[-1] else 1)
-        if now is not None:
-            pages[-1].append(now)
+        fitting, remainder = _split(block, size, left, least=0 if pages[-1] else 1)
+        if fitting is not None:
+            pages[-1].append(fitting)
         pages.append([])
         left = room
-        if later is not None:
-            waiting.insert(0, later)
+        if remainder is not None:
+            waiting.insert(0, remainder)
     return [page for page in pages if page]
 
 
@@ -111,14 +116,14 @@ def least_height(block: Drawn, size: float) -> float:
 
 
 def _split(block: Drawn, size: float, room: float, least: int) -> tuple[Drawn | None, Drawn | None]:
-    """The part of a block that fits, of at least so many rows, and the rest."""
+    """Split a block into the part that fits, of at least so many rows or paragraphs, and the rest."""
     if isinstance(block, Paragraphs):
         fits, used = 0, 0.1
         while fits < len(block.lines) and used + _paragraph(block.lines[fits], size, block) <= room:
             used += _paragraph(block.lines[fits], size, block)
             fits += 1
         fits, count = max(fits, least), len(block.lines)
-        made: list[Drawn] = [
+        parts: list[Drawn] = [
             Paragraphs(part, block.bullets, block.mono) for part in (block.lines[:fits], block.lines[fits:])
         ]
     elif isinstance(block, Grid):
@@ -129,10 +134,10 @@ def _split(block: Drawn, size: float, room: float, least: int) -> tuple[Drawn | 
             used += heights[first + fits]
             fits += 1
         fits, count = max(fits, least), len(block.rows)
-        made = [Grid(block.caption, block.head, part) for part in (block.rows[:fits], block.rows[fits:])]
+        parts = [Grid(block.caption, block.head, part) for part in (block.rows[:fits], block.rows[fits:])]
     else:
         return (block, None) if least else (None, block)
-    return (made[0] if fits else None, made[1] if fits < count else None)
+    return (parts[0] if fits else None, parts[1] if fits < count else None)
 
 
 def _paragraph(line: str, size: float, block: Paragraphs) -> float:

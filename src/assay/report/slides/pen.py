@@ -22,15 +22,15 @@ class Pen:
         self.util: Any = optional("pptx.util", "slides", "writing slides")
 
     def inches(self, length: float) -> Any:
-        """A length in inches as the slides hold it."""
+        """Convert a length in inches to the unit of the slides."""
         return self.util.Inches(length)
 
     def box(self, x: float, y: float, width: float, height: float) -> list[Any]:
-        """Place and size in inches as the slides hold them."""
+        """Convert a place and a size in inches to the unit of the slides."""
         return [self.inches(length) for length in (x, y, width, height)]
 
     def rgb(self, color: str) -> Any:
-        """A colour, given as six hexadecimal digits."""
+        """Make a colour of six hexadecimal digits."""
         return self.pptx.dml.color.RGBColor.from_string(color)
 
     def fill(
@@ -62,7 +62,7 @@ class Pen:
         return box
 
     def paint(self, shape: Any, ground: str, line: str) -> None:
-        """Give a shape its colour inside and that of its border, and no shadow."""
+        """Give a shape a colour inside and one for its border, and no shadow."""
         shape.fill.solid()
         shape.fill.fore_color.rgb = self.rgb(ground)
         shape.line.color.rgb = self.rgb(line)
@@ -70,8 +70,8 @@ class Pen:
         shape.shadow.inherit = False
 
 
-def describe(shape: Any, name: str, said: str) -> None:
+def describe(shape: Any, name: str, description: str) -> None:
     """Give a shape a name and an alternative text."""
     properties = shape._element.xpath("./*[1]/p:cNvPr")[0]
     properties.set("name", cut(clean(name), 120))
-    properties.set("descr", cut(clean(said), 1000))
+    properties.set("descr", cut(clean(description), 1000))

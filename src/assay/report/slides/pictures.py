@@ -17,15 +17,15 @@ def draw_chart(pen: Pen, slide: Any, chart: DotChart | LineChart, x: float, y: f
     """Draw a chart as a picture at this place and of this size, in inches."""
     data = io.BytesIO(picture(chart, w, h))
     shape = slide.shapes.add_picture(data, *pen.box(x, y, w, h))
-    said = chart.alt if isinstance(chart, DotChart) else chart.caption
-    describe(shape, chart.caption, said)
+    description = chart.alt if isinstance(chart, DotChart) else chart.caption
+    describe(shape, chart.caption, description)
 
 
 def draw_editable(pen: Pen, slide: Any, chart: DotChart, x: float, y: float, w: float, h: float) -> None:
-    """Draw a chart of one mark a group as one that can be edited, its intervals as error bars."""
+    """Draw a chart with one mark a group as one that can be edited, its intervals as error bars."""
     data = optional("pptx.chart.data", "slides", "writing slides").CategoryChartData(number_format="0.000")
-    gone = dict(chart.absent)
-    data.categories = [clean(name + (f" ({gone[i]})" if i in gone else "")) for i, name in enumerate(chart.groups)]
+    absent = dict(chart.absent)
+    data.categories = [clean(name + (f" ({absent[i]})" if i in absent else "")) for i, name in enumerate(chart.groups)]
     marks = {m.group: m for m in chart.marks}
     values = [marks[i].value if i in marks else None for i in range(len(chart.groups))]
     data.add_series(clean(chart.value_label), values)
@@ -59,13 +59,13 @@ def draw_editable(pen: Pen, slide: Any, chart: DotChart, x: float, y: float, w: 
 
 
 def _error_bars(series: Any, marks: list[Any]) -> None:
-    """Custom error bars, for which python-pptx has no call: c:errBars belongs just before c:cat."""
+    """Add custom error bars, for which python-pptx has no call: c:errBars belongs just before c:cat."""
     parse = optional("pptx.oxml", "slides", "writing slides").parse_xml
 
     def literal(tag: str, reach: list[float | None]) -> str:
         points = "".join(f'<c:pt idx="{i}"><c:v>{r!r}</c:v></c:pt>' for i, r in enumerate(reach) if r is not None)
-        held = f'<c:formatCode>General</c:formatCode><c:ptCount val="{len(reach)}"/>{points}'
-        return f"<c:{tag}><c:numLit>{held}</c:numLit></c:{tag}>"
+        numbers = f'<c:formatCode>General</c:formatCode><c:ptCount val="{len(reach)}"/>{points}'
+        return f"<c:{tag}><c:numLit>{numbers}</c:numLit></c:{tag}>"
 
     plus = [m.interval[1] - m.value if m and m.interval else None for m in marks]
     minus = [m.value - m.interval[0] if m and m.interval else None for m in marks]
@@ -80,7 +80,7 @@ def _error_bars(series: Any, marks: list[Any]) -> None:
 
 
 def _scale(low: float, high: float) -> tuple[float, float, float]:
-    """Ends and step of an axis in round numbers.
+    """Choose round numbers for the ends and the step of an axis.
 
     >>> _scale(0.337, 0.482)
     (0.3, 0.5, 0.05)

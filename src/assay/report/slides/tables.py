@@ -27,9 +27,9 @@ class Grid:
 
 
 def column_widths(grid: Grid, size: float) -> list[float]:
-    """Columns as wide as their text where there is room; otherwise the widest give way, to one common width."""
+    """Widths of the columns: those of their text if there is room; otherwise the widest shrink to one common width."""
     columns = zip(*grid.lines, strict=True)
-    natural = [max(inches_of(said, size, _face(tone)) for said, tone in column) + 0.22 for column in columns]
+    natural = [max(inches_of(text, size, _face(tone)) for text, tone in column) + 0.22 for column in columns]
     if sum(natural) <= ROOM:
         return [w * ROOM / sum(natural) for w in natural] if sum(natural) > 0.6 * ROOM else natural
     low, high = 0.0, max(natural)
@@ -40,13 +40,13 @@ def column_widths(grid: Grid, size: float) -> list[float]:
 
 
 def row_heights(grid: Grid, size: float, widths: list[float]) -> list[float]:
-    """The height that each row needs, in inches, where its columns are so wide."""
-    found = []
+    """The height that each row needs, in inches, with columns of these widths."""
+    heights = []
     for row in grid.lines:
         cells = zip(row, widths, strict=True)
-        deepest = max(lines_of(said, size, w - 0.14, _face(tone)) for (said, tone), w in cells)
-        found.append(deepest * size * LEADING / 72 + 0.1)
-    return found
+        deepest = max(lines_of(text, size, w - 0.14, _face(tone)) for (text, tone), w in cells)
+        heights.append(deepest * size * LEADING / 72 + 0.1)
+    return heights
 
 
 def _face(tone: str) -> str:
@@ -55,20 +55,20 @@ def _face(tone: str) -> str:
 
 
 def draw_table(pen: Pen, slide: Any, grid: Grid, top: float, size: float) -> float:
-    """Draw a table over the width of a slide; its height."""
+    """Draw a table over the width of a slide; return its height in inches."""
     widths = column_widths(grid, size)
     heights = row_heights(grid, size, widths)
-    place = pen.box(LEFT, top, sum(widths), sum(heights))
-    shape = slide.shapes.add_table(len(heights), len(widths), *place)
+    shape = slide.shapes.add_table(len(heights), len(widths), *pen.box(LEFT, top, sum(widths), sum(heights)))
     describe(shape, grid.caption, grid.caption)
     table = shape.table
-    table.first_row, table.horz_banding = bool(grid.head), False
+    table.first_row = bool(grid.head)
+    table.horz_banding = False
     for i, width in enumerate(widths):
         table.columns[i].width = pen.inches(width)
     for i, height in enumerate(heights):
         table.rows[i].height = pen.inches(height)
     for i, row in enumerate(grid.lines):
-        for j, (said, tone) in enumerate(row):
+        for j, (text, tone) in enumerate(row):
             ground, ink = TONES.get(tone, ("FFFFFF" if i % 2 else PANEL, INK))
             if tone == "head":
                 ground, ink = "DDE3EA", INK
@@ -81,7 +81,7 @@ def draw_table(pen: Pen, slide: Any, grid: Grid, top: float, size: float) -> flo
             paragraph = cell.text_frame.paragraphs[0]
             paragraph.line_spacing = pen.util.Pt(size * LEADING)
             run = paragraph.add_run()
-            run.text = said
+            run.text = text
             run.font.size, run.font.name = pen.util.Pt(size), FONT
             run.font.bold = tone in BOLD_TONES
             run.font.color.rgb = pen.rgb(ink)

@@ -1,4 +1,4 @@
-"""Text that fits: how many lines it takes on a slide, and what of it a slide can hold."""
+"""How many lines a text takes on a slide, and how it is cleaned and cut to fit."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import matplotlib
 from PIL import ImageFont
 
 PLAIN, BOLD, MONO = "DejaVuSans", "DejaVuSans-Bold", "DejaVuSansMono"  # the fonts in which text is measured
-LEADING = 1.2  # from line to line, in sizes of the text; written into the slides, as fonts differ in their own
-_LONGEST = 260  # characters of a cell; the page has the rest
+LEADING = 1.2  # distance of lines in sizes of the text; written into the slides, because fonts have different defaults
+_LONGEST = 260  # characters of a cell at most; the page has the whole text
 
 
 @cache
@@ -23,12 +23,12 @@ def _font(face: str) -> Any:
 
 @cache
 def inches_of(text: str, size: float, face: str = PLAIN) -> float:
-    """Width of a line in DejaVu, the widest font that a machine without Arial puts in its place."""
+    """Width of a line in inches, in DejaVu: the widest font that a machine without Arial puts in its place."""
     return float(_font(face).getlength(text)) / 100 * size / 72
 
 
 def lines_of(text: str, size: float, width: float, face: str = PLAIN) -> int:
-    """Lines a text takes at this size (points) and width (inches); words too long for a line are broken.
+    """Number of lines a text takes at this size (points) and width (inches); words too long for a line are broken.
 
     >>> lines_of("one", 12, 2.0), lines_of("one two three four five six", 12, 1.0) > 1
     (1, True)
@@ -48,12 +48,12 @@ def lines_of(text: str, size: float, width: float, face: str = PLAIN) -> int:
 
 
 def deepest(texts: list[str], size: float, width: float) -> int:
-    """Lines that the deepest of some texts takes at this size and width."""
+    """Number of lines that the longest of these texts takes at this size and width."""
     return max(lines_of(text, size, width) for text in texts)
 
 
 def clean(text: str) -> str:
-    """Text that XML can hold: control characters and halves of characters are replaced.
+    """Make text that XML can hold: control characters and halves of surrogate pairs are replaced.
 
     >>> clean("red: \\x1b[31m")
     'red: �[31m'
@@ -62,7 +62,7 @@ def clean(text: str) -> str:
 
 
 def cell_text(value: Any, most: int = _LONGEST) -> str:
-    """A value as a cell shows it, on one line and cut to this length.
+    """Write a value as a cell shows it, on one line and cut to this length.
 
     >>> cell_text(0.12345), cell_text(float("nan")), cell_text("two\\nlines")
     ('0.123', '–', 'two lines')
@@ -73,7 +73,7 @@ def cell_text(value: Any, most: int = _LONGEST) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """A text of at most so many characters, the last an ellipsis where some are missing.
+    """Cut a text to at most so many characters, the last an ellipsis where some are missing.
 
     >>> cut("AnswerPhone", 22), cut("a very long name of a class", 12)
     ('AnswerPhone', 'a very long…')

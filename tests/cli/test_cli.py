@@ -231,7 +231,7 @@ def test_bad_input_is_one_clear_sentence_and_a_nonzero_exit(tmp_path, kind):
         (["report", "."], "is not a run: it has no manifest.json"),
         (["compare", "a", "b"], "a is not a run"),
         (["list", "assay.networks:small_vgg", "--input", "big"], "--input big is not a shape such as 3x224x224"),
-        (["list", "assay.networks:small_vgg", "--input", "1x4x4"], "cannot take an input of shape 1x4x4"),
+        (["list", "assay.networks:small_vgg", "--input", "1x4x4"], "cannot take inputs of shape (1, 4, 4)"),
     ],
 )
 def test_bad_words_on_the_command_line(tmp_path, words, sentence):

@@ -18,7 +18,7 @@ from assay.cli.terminal import (
     print_table,
     progress,
 )
-from assay.core.errors import AssayError, first_line
+from assay.core.errors import AssayError
 
 app = typer.Typer(
     help="Finds out what a neural network has learned.",
@@ -132,10 +132,7 @@ def list_known(
             subject.example = tuple(int(side) for side in shape.split("x"))
         except ValueError:
             raise AssayError(f"--input {shape} is not a shape such as 3x224x224") from None
-        try:
-            layers = subject.layers
-        except RuntimeError as error:
-            raise AssayError(f"{source} cannot take an input of shape {shape} ({first_line(error)})") from error
+        layers = subject.layers
         print_json({"layers": layers}) if as_json else out.print("\n".join(layers), markup=False)
         return
     from assay import networks

@@ -1,8 +1,9 @@
 """The Broad Evaluation: a fair comparison of whole learning systems under six conditions.
 
-Its rooms import in one direction only. `data` stands on nothing here; then come `metrics`, `conditions` and `tasks`;
-`systems` knows `data`; `run` knows those four; `rules` tries a system with the means of `run`; `analysis` knows `data`,
-`metrics` and `conditions`, and no system; `protocol`, `qualitative` and `plan` bring all of them together.
+Its sub-packages import in one direction only. `data` imports nothing of the others; then come `metrics`, `conditions`
+and `tasks`; `systems` imports `data`; `run` imports those four and `systems`; `rules` checks a system with the help of
+`run`; `analysis` imports `data`, `metrics` and `conditions`, and no system; `protocol`, `qualitative` and `plan` bring
+all of them together.
 """
 
 from assay.broad.analysis.analysis import Analysis, analyze_results

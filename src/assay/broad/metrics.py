@@ -200,7 +200,8 @@ def _running_sums(drawn: Array, last: Array) -> Array:
 
 
 def _columns(truth: Array, predictions: Array) -> tuple[Array, Array]:
-    truth, predictions = np.asarray(truth), np.asarray(predictions, dtype=np.float64)
+    truth = np.asarray(truth)
+    predictions = np.asarray(predictions, dtype=np.float64)
     if truth.ndim != 1 or truth.shape != predictions.shape or truth.size == 0:
         raise AssayError(
             f"truth is {truth.shape} and predictions are {predictions.shape}: give two columns of one length, not empty"
@@ -220,7 +221,8 @@ def _binary(truth: Array) -> Array:
 
 
 def _by_column(function: Callable[[Array, Array], float], truth: Array, predictions: Array) -> Array:
-    truth, predictions = np.asarray(truth), np.asarray(predictions)
+    truth = np.asarray(truth)
+    predictions = np.asarray(predictions)
     if truth.ndim != 2 or truth.shape != predictions.shape:
         raise AssayError(f"truth is {truth.shape} and predictions are {predictions.shape}: give instances × labels")
     return np.array([function(t, p) for t, p in zip(truth.T, predictions.T, strict=True)])

@@ -1,1 +1,1 @@
-"""The plan's analysis: scores, contrasts, claims."""
+"""The plan's analysis of results: scores, contrasts, claims."""

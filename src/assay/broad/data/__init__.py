@@ -1,1 +1,1 @@
-"""Data of a broad evaluation: corpora, tasks' inputs, partitions, kept features."""
+"""Data of a broad evaluation: corpora, instances, partitions and stored features."""

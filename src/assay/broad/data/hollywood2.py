@@ -103,7 +103,8 @@ def check_hollywood2(training: Dataset, test: Dataset) -> list[str]:
             deviations.append(
                 f"{name}: {counts} clips with 1, 2, 3 labels, not {', '.join(map(str, expected.by_labels))}"
             )
-        smallest, largest = int(per_class.min()), int(per_class.max())
+        smallest = int(per_class.min())
+        largest = int(per_class.max())
         if (smallest, largest) != expected.class_range:
             low, high = expected.class_range
             deviations.append(f"{name}: {smallest}–{largest} clips in a class, not {low}–{high}")

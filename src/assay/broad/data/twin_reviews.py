@@ -62,7 +62,8 @@ def generated_reviews(count: int = 433_697, restaurants: int = 10_066, seed: int
     drawn = rng.choice(restaurants, count - restaurants, p=popularity / popularity.sum())
     groups = rng.permutation(np.concatenate([np.arange(restaurants), drawn]))
     root = np.linalg.cholesky(CORRELATIONS).T
-    house, guest = rng.normal(size=(restaurants, 5)) @ root, rng.normal(size=(count, 5)) @ root
+    house = rng.normal(size=(restaurants, 5)) @ root
+    guest = rng.normal(size=(count, 5)) @ root
     impression = np.sqrt(BY_RESTAURANT) * house[groups] + np.sqrt(1 - BY_RESTAURANT) * guest
     ratings = np.empty((count, 5))
     for j, shares in enumerate(SHARES):
@@ -86,16 +87,17 @@ def _written(ratings: Array, dishes: Array, rng: np.random.Generator) -> list[st
     meant = np.minimum(SHORTEST + rng.gamma(1.5, 146.5, len(ratings)), LONGEST).astype(np.int64)
     enough = meant // 4 + 12  # words to draw; at least two letters and a space each, so never less than 30 characters
     owner = np.repeat(np.arange(len(ratings)), enough)
-    kind, place = rng.random(len(owner)), rng.random(len(owner))
+    kind = rng.random(len(owner))
+    place = rng.random(len(owner))
     zipf = np.cumsum(1 / (np.arange(COMMON) + 3.0))
     drawn = np.searchsorted(zipf / zipf[-1], place)
     own = (kind >= KINDS[0]) & (kind < sum(KINDS))
     drawn[own] = dishes[owner[own], (place[own] * DISHES).astype(np.int64)]
-    telling = np.flatnonzero(kind >= sum(KINDS))
-    topic = np.searchsorted(np.cumsum(TOPICS[:-1]), place[telling], side="right")
-    centre = (ratings[owner[telling], topic] - 0.5) / 5 * TELLING
-    around = np.floor(centre + 0.2 * TELLING * rng.normal(size=len(telling)))
-    drawn[telling] = COMMON + topic * TELLING + np.clip(around, 0, TELLING - 1).astype(np.int64)
+    of_rating = np.flatnonzero(kind >= sum(KINDS))
+    topic = np.searchsorted(np.cumsum(TOPICS[:-1]), place[of_rating], side="right")
+    centre = (ratings[owner[of_rating], topic] - 0.5) / 5 * TELLING
+    around = np.floor(centre + 0.2 * TELLING * rng.normal(size=len(of_rating)))
+    drawn[of_rating] = COMMON + topic * TELLING + np.clip(around, 0, TELLING - 1).astype(np.int64)
     ends = np.cumsum(lengths[drawn] + 1)
     first = np.concatenate([[0], np.cumsum(enough)[:-1]])
     before = np.concatenate([[0], ends])[first]
@@ -108,7 +110,8 @@ def _written(ratings: Array, dishes: Array, rng: np.random.Generator) -> list[st
 def vocabulary() -> tuple[str, ...]:
     """The words of generated reviews: 4,000 common ones, the frequent ones short, then 60 for each rating."""
     rng = np.random.default_rng(2010)
-    vowels, consonants = "aeiou", "bcdfghjklmnprstvwz"
+    vowels = "aeiou"
+    consonants = "bcdfghjklmnprstvwz"
     known: dict[str, None] = {}
     for place in range(COMMON + len(RATINGS) * TELLING):
         usual = 2.25 + 0.55 * np.log(1 + place) if place < COMMON else 6.0

@@ -1,1 +1,1 @@
-"""The plan's requirements of a system, tried on a bench."""
+"""The plan's requirements of a system, checked on a few instances."""

@@ -129,7 +129,8 @@ class Bench:
     @property
     def represented(self) -> Features:
         """The representation of all instances by the last layer."""
-        learner, features = self.learner, self.features
+        learner = self.learner
+        features = self.features
         representation: Features = self.stage("representation", lambda: learner.transform(features))
         return representation
 

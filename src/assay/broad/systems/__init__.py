@@ -1,1 +1,1 @@
-"""Systems under evaluation: teams and the modules they are made of."""
+"""Systems under evaluation: teams, and the modules that their systems are made of."""

@@ -1,4 +1,4 @@
-"""How a system takes part: the two contracts it fulfils, and the command that serves one from a process of its own.
+"""How a system takes part: the two contracts it fulfils, and a command that serves it from a process of its own.
 
 A preprocessor and a learner are plain classes; nothing is inherited or registered. An adapter for a deep system that
 exists already is rarely longer than this one, for a stack of random features:
@@ -48,24 +48,24 @@ from assay.networks import LearnedStack
 
 @runtime_checkable
 class Preprocessor(Protocol):
-    """What makes features of the instances: for a team its preprocessor, for the evaluators a feature extractor.
+    """Makes features of instances: a team's preprocessor, or the evaluators' feature extractor.
 
     The arguments of its constructor are its parameters, tuned from a file; none chooses an architecture. Each instance
     is transformed by itself, always in the same way, with no other data than what it was fitted on.
     """
 
     def fit(self, inputs: Inputs) -> Self:
-        """Learn what it needs (a vocabulary, a mean) from training instances; labels are not given."""
+        """Learn from training instances, without labels, what the preprocessor needs (a vocabulary, a mean)."""
         ...
 
     def transform(self, inputs: Inputs) -> Features:
-        """One row or array for each instance."""
+        """Compute the features of instances, one row or array for each."""
         ...
 
 
 @runtime_checkable
 class Learner(Protocol):
-    """The deep system: learns layers of one algorithm from features alone.
+    """A deep learner: it learns layers of one algorithm from features alone.
 
     Besides, ``algorithm`` names what all layers learn by (or lists it for each) where they are no `LearnedStack`;
     ``untrained(X)`` gives it random weights in place of learned ones, for learning curves; fitted attributes that are
@@ -74,28 +74,28 @@ class Learner(Protocol):
 
     @property
     def layers(self) -> list[str]:
-        """Names of its layers, the first one first; known before it learns."""
+        """Names of the layers from the first to the last, known before learning."""
         ...
 
     def fit(self, X: Features) -> Self:
-        """Learn, from the beginning, without labels."""
+        """Learn from features without labels, starting anew."""
         ...
 
     def transform(self, X: Features, layer: int = -1) -> Features:
-        """The representation of a layer, one row for each instance; nothing is learned by it."""
+        """Compute the representation of a layer, one row for each instance, without learning anything."""
         ...
 
     def shallow(self) -> Self:
-        """The same with exactly one layer, not fitted."""
+        """Make the same learner with exactly one layer, not fitted."""
         ...
 
 
 def serve(factory: Callable[..., Any], argv: Sequence[str] | None = None) -> None:
-    """Be the command of a `SubprocessLearner`: do what the arguments of the script ask for.
+    """Serve a learner as the command of a `SubprocessLearner`: do what the script's arguments ask for.
 
     Args:
-        factory: Makes the learner from its parameters.
-        argv: The arguments, if not those of the script.
+        factory: Function or class that makes the learner from its parameters.
+        argv: Arguments of the command; by default those of the script.
     """
     parser = argparse.ArgumentParser(description="A learner for the harness.")
     verbs = parser.add_subparsers(dest="verb", required=True)
@@ -108,23 +108,23 @@ def serve(factory: Callable[..., Any], argv: Sequence[str] | None = None) -> Non
         verb.add_argument("--model", type=Path, required=True)
     transform.add_argument("--layer", type=int, default=-1)
     transform.add_argument("--out", type=Path, required=True)
-    asked = parser.parse_args(argv)
-    given = json.loads(asked.parameters.read_text()) if asked.parameters else {}
-    learner = factory(**arguments(given))
-    learner = learner.shallow() if asked.depth == "shallow" else learner
-    if asked.verb == "layers":
-        each = algorithms(learner) or ["unknown"] * len(learner.layers)
-        described = [{"name": n, "algorithm": a} for n, a in zip(learner.layers, each, strict=True)]
+    options = parser.parse_args(argv)
+    parameters = json.loads(options.parameters.read_text()) if options.parameters else {}
+    learner = factory(**arguments(parameters))
+    learner = learner.shallow() if options.depth == "shallow" else learner
+    if options.verb == "layers":
+        layer_algorithms = algorithms(learner) or ["unknown"] * len(learner.layers)
+        described = [{"name": n, "algorithm": a} for n, a in zip(learner.layers, layer_algorithms, strict=True)]
         sys.stdout.write(json.dumps(described) + "\n")
-    elif asked.verb == "fit":
-        save_learner(learner.fit(unpacked(asked.data.read_bytes())), asked.model / "learner")
+    elif options.verb == "fit":
+        save_learner(learner.fit(unpacked(options.data.read_bytes())), options.model / "learner")
     else:
-        learner = load_learner(asked.model / "learner", learner)
-        asked.out.write_bytes(packed(learner.transform(unpacked(asked.data.read_bytes()), layer=asked.layer)))
+        learner = load_learner(options.model / "learner", learner)
+        options.out.write_bytes(packed(learner.transform(unpacked(options.data.read_bytes()), layer=options.layer)))
 
 
 def algorithms(learner: Any) -> list[str] | None:
-    """By which algorithm each layer learns: the types of a stack's layers, or what ``algorithm`` says; None if neither.
+    """The algorithm of each layer: the types of a stack's layers, or what ``algorithm`` says; None if neither.
 
     >>> from assay.networks import StackedAutoencoder
     >>> algorithms(StackedAutoencoder(4, (3, 2)))
@@ -138,6 +138,6 @@ def algorithms(learner: Any) -> list[str] | None:
 
 
 def stack_of(learner: Any) -> LearnedStack | None:
-    """The stack that a learner is, or has as an attribute."""
+    """The stack that a learner is, or has as an attribute; None if there is none."""
     inside = [learner, *getattr(learner, "__dict__", {}).values()]
     return next((thing for thing in inside if isinstance(thing, LearnedStack)), None)

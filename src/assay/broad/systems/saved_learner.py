@@ -1,4 +1,4 @@
-"""Learners on disk: written and read again without running anything that a file may carry."""
+"""Save learners, and load them without running any code that a file may carry."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LIBRARIES = ("assay", "numpy", "torch", "scipy", "sklearn")
 
 
 def save_learner(learner: Any, path: str | Path) -> None:
-    """Write a learner; whoever reads it needs the same code."""
+    """Write a learner to a file; whoever reads it needs the same code."""
     try:
         data = pickle.dumps(learner)
     except Exception as error:
@@ -52,13 +52,13 @@ def save_learner(learner: Any, path: str | Path) -> None:
 
 
 def load_learner(path: str | Path, like: Any) -> Any:
-    """A learner written by `save_learner`.
+    """Load a learner that `save_learner` wrote.
 
     Nothing is made of the file but data, networks, estimators and classes from where the learner's own class is, so
     that a hostile file is refused. What a class names in ``never_from_file`` (commands) is taken from ``like``.
 
     Args:
-        path: The file.
+        path: File of the learner.
         like: A fresh learner of the kind expected, or its class.
     """
     kind: type = like if isinstance(like, type) else type(like)
@@ -82,33 +82,35 @@ def load_learner(path: str | Path, like: Any) -> Any:
 
 
 class _Careful(pickle.Unpickler):
+    """Unpickles only what learners are made of."""
+
     def __init__(self, file: io.BytesIO, kind: type) -> None:
         super().__init__(file)
         self.kind = kind
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) == ("torch.storage", "_load_from_bytes"):
-            return lambda held: torch.load(io.BytesIO(held), weights_only=True)
+            return lambda data: torch.load(io.BytesIO(data), weights_only=True)
         if (module, name) in _FUNCTIONS or name in _PLAIN.get(module, ()):
             return super().find_class(module, name)
         if _package(module) in {*_LIBRARIES, _package(self.kind.__module__)}:
-            found = super().find_class(module, name)
-            if isinstance(found, torch.dtype) or (isinstance(found, type) and self.harmless(found)):
-                return found
+            wanted = super().find_class(module, name)
+            if isinstance(wanted, torch.dtype) or (isinstance(wanted, type) and self.harmless(wanted)):
+                return wanted
         raise AssayError(f"the file wants to use {module}.{name}, and a learner is not made of that")
 
-    def harmless(self, found: type) -> bool:
-        """Whether making one does nothing else; by the class itself, whatever name led to it."""
-        if found is self.kind:
+    def harmless(self, wanted: type) -> bool:
+        """Whether making an object of this class has no side effects, whatever name led to the class."""
+        if wanted is self.kind:
             return True
-        package = _package(found.__module__)
+        package = _package(wanted.__module__)
         if package not in _LIBRARIES:
             return package == _package(self.kind.__module__)
         if package == "assay":
-            return any(found.__module__ == m or found.__module__.startswith(f"{m}.") for m in _OURS)
+            return any(wanted.__module__ == m or wanted.__module__.startswith(f"{m}.") for m in _OURS)
         arrays = (np.dtype, np.generic, sparse.spmatrix, sparse.sparray, torch.Size, nn.Parameter)
-        layer = issubclass(found, nn.Module) and found.__module__.startswith("torch.nn.modules.")
-        return layer or found in (np.ndarray, torch.device) or issubclass(found, (*arrays, BaseEstimator))
+        layer = issubclass(wanted, nn.Module) and wanted.__module__.startswith("torch.nn.modules.")
+        return layer or wanted in (np.ndarray, torch.device) or issubclass(wanted, (*arrays, BaseEstimator))
 
 
 def _package(module: str) -> str:

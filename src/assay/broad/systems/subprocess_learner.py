@@ -1,4 +1,4 @@
-"""A learner in a process of its own, with the interpreter and packages its team chose; files are all that passes."""
+"""A learner in a process of its own, with the interpreter and packages its team chose; connected by files only."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ threading.Thread(target=end, daemon=True).start()
 code = child.wait()
 os._exit(code if code >= 0 else 128 - code)
 """
-_NOT_THEIRS = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+_OWN_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")  # of the harness: not handed on to the command
 
 
 class SubprocessLearner:
@@ -49,9 +49,9 @@ class SubprocessLearner:
     is taken as changed, so that learning at test time shows.
 
     Args:
-        command: Program and arguments.
+        command: Program and its arguments.
         parameters: The system's own parameters, handed on as a JSON file.
-        environment: Variables to set, on top of the present ones.
+        environment: Environment variables to set, on top of the present ones.
         timeout_s: Seconds that one call may take; None for no limit.
         workdir: Folder to run in, and to which file names in ``command`` and ``sources`` are relative.
         sources: Files and folders the system is made of, besides the files named in ``command``.
@@ -77,8 +77,11 @@ class SubprocessLearner:
         if depth not in ("deep", "shallow"):
             raise AssayError(f"depth={depth!r} is not 'deep' or 'shallow'")
         require_tuning(parameters or {}, "parameters")
-        self.command, self.parameters = tuple(command), dict(parameters or {})
-        self.environment, self.timeout_s, self.workdir = dict(environment or {}), timeout_s, workdir
+        self.command = tuple(command)
+        self.parameters = dict(parameters or {})
+        self.environment = dict(environment or {})
+        self.timeout_s = timeout_s
+        self.workdir = workdir
         self.sources: tuple[str, ...] = tuple(sources)
         self.depth: Literal["deep", "shallow"] = depth
         self.model_: dict[str, bytes] = {}
@@ -86,16 +89,16 @@ class SubprocessLearner:
 
     @property
     def layers(self) -> list[str]:
-        """Names of the layers, as the command tells them."""
+        """Names of the layers, as the command prints them."""
         return [layer["name"] for layer in self._layers()]
 
     @property
     def algorithm(self) -> list[str]:
-        """By which algorithm each layer learns."""
+        """Name of the algorithm by which each layer learns."""
         return [layer["algorithm"] for layer in self._layers()]
 
     def shallow(self) -> Self:
-        """The same command with one layer, not fitted."""
+        """Make a learner of the same command with one layer, not fitted."""
         return type(self)(
             self.command, self.parameters, self.environment, self.timeout_s, self.workdir, self.sources, "shallow"
         )
@@ -109,19 +112,19 @@ class SubprocessLearner:
         The program itself, an interpreter as a rule, counts only if the command names no other file.
         """
         place = Path(workdir or ".")
-        found = [place / word for word in command[1:] if (place / word).is_file()]
+        files = [place / word for word in command[1:] if (place / word).is_file()]
         for source in sources:
             path = place / source
             if not path.exists():
                 raise AssayError(f"sources: there is no {path}")
-            found += sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+            files += sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
         program = place / command[0] if (place / command[0]).is_file() else shutil.which(command[0])
-        return found or ([Path(program)] if program else [])
+        return files or ([Path(program)] if program else [])
 
     def fit(self, X: Features) -> Self:
-        """Learn from features."""
-        with tempfile.TemporaryDirectory(prefix="assay-") as held:
-            folder = Path(held)
+        """Run the command to learn from features, and keep what it learned."""
+        with tempfile.TemporaryDirectory(prefix="assay-") as temporary:
+            folder = Path(temporary)
             model = folder / "model"
             model.mkdir()
             (folder / "X.npz").write_bytes(packed(X))
@@ -132,15 +135,16 @@ class SubprocessLearner:
         return self
 
     def transform(self, X: Features, layer: int = -1) -> Features:
-        """The representation of a layer."""
+        """Run the command to compute the representation of a layer."""
         if not self.model_:
             raise AssayError("this learner has not learned yet: fit first")
         layers = len(self.layers)
         if not -layers <= layer < layers:
             raise AssayError(f"layer={layer}: there are {layers} layers")
-        with tempfile.TemporaryDirectory(prefix="assay-") as held:
-            folder = Path(held)
-            model, out = folder / "model", folder / "Y.npz"
+        with tempfile.TemporaryDirectory(prefix="assay-") as temporary:
+            folder = Path(temporary)
+            model = folder / "model"
+            out = folder / "Y.npz"
             _write(model, self.model_)
             (folder / "X.npz").write_bytes(packed(X))
             words = ("--model", model, "--data", folder / "X.npz", "--layer", layer % layers, "--out", out)
@@ -158,13 +162,13 @@ class SubprocessLearner:
 
     def _layers(self) -> list[dict[str, str]]:
         if self._described is None:
-            with tempfile.TemporaryDirectory(prefix="assay-") as held:
-                said = self._call(Path(held), "layers")
+            with tempfile.TemporaryDirectory(prefix="assay-") as temporary:
+                printed = self._call(Path(temporary), "layers")
             try:
-                self._described = [{k: str(layer[k]) for k in ("name", "algorithm")} for layer in json.loads(said)]
+                self._described = [{k: str(layer[k]) for k in ("name", "algorithm")} for layer in json.loads(printed)]
             except (ValueError, TypeError, KeyError) as error:
                 raise AssayError(
-                    f"{self._name} layers printed {said[:80]!r}, not a JSON list of "
+                    f"{self._name} layers printed {printed[:80]!r}, not a JSON list of "
                     '{"name": …, "algorithm": …} for each layer'
                 ) from error
         return self._described
@@ -174,16 +178,18 @@ class SubprocessLearner:
         return " ".join(Path(word).name for word in self.command[:2])
 
     def _call(self, folder: Path, verb: str, *words: str | int | Path) -> str:
-        """Run the command to its end; the last line it printed."""
-        variables = {k: v for k, v in os.environ.items() if k not in _NOT_THEIRS} | self.environment
-        out, err, tuned = folder / "stdout", folder / "stderr", folder / "parameters.json"
-        tuned.write_text(json.dumps(self.parameters))
-        line = [sys.executable, "-I", "-S", "-c", _GUARD, *self.command, verb, *map(str, words)]
-        line += ["--depth", self.depth, "--parameters", str(tuned)]
+        """Run the command to its end and give the last line it printed."""
+        environment = {k: v for k, v in os.environ.items() if k not in _OWN_VARIABLES} | self.environment
+        out = folder / "stdout"
+        err = folder / "stderr"
+        parameters = folder / "parameters.json"
+        parameters.write_text(json.dumps(self.parameters))
+        command_line = [sys.executable, "-I", "-S", "-c", _GUARD, *self.command, verb, *map(str, words)]
+        command_line += ["--depth", self.depth, "--parameters", str(parameters)]
         with (
             out.open("wb") as to_out, err.open("wb") as to_err,
             subprocess.Popen(
-                line, stdin=subprocess.PIPE, stdout=to_out, stderr=to_err, env=variables, cwd=self.workdir,
+                command_line, stdin=subprocess.PIPE, stdout=to_out, stderr=to_err, env=environment, cwd=self.workdir,
                 start_new_session=True,
             ) as process,
         ):  # fmt: skip
@@ -205,7 +211,7 @@ def _last_line(file: Path) -> str:
 
 
 def _read(folder: Path) -> dict[str, bytes]:
-    """The plain files in a folder, by name."""
+    """Read the plain files in a folder, by name."""
     files = [p for p in sorted(folder.rglob("*")) if p.is_file() and not p.is_symlink()]
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in files}
 

@@ -1,4 +1,4 @@
-"""Who is compared: modules by registered name and parameters, teams made of them, and the evaluators' own."""
+"""Teams and evaluators: systems made of modules, each given by a registered name and parameters."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ REGISTRY: dict[str, str] = {
 
 
 def require_tuning(parameters: Iterable[str], whose: str) -> None:
-    """Parameters tune an algorithm; they do not choose another one (J3)."""
+    """Raise an error for parameters that choose an algorithm instead of tuning one (J3)."""
     for name in parameters:
         if name.lower() in FORBIDDEN:
             raise AssayError(
@@ -49,7 +49,7 @@ def require_tuning(parameters: Iterable[str], whose: str) -> None:
 
 
 def arguments(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters as they were before a file made lists of their tuples.
+    """Turn the lists among parameters that were read from a file back into tuples.
 
     >>> arguments({"units": [8, 8], "seed": 0})
     {'units': (8, 8), 'seed': 0}
@@ -59,12 +59,12 @@ def arguments(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Module:
-    """A part of a system: where its code is, and its parameters.
+    """A part of a system: the place of its code, and its parameters.
 
     Args:
         name: A registered name (`REGISTRY`), or ``package.module:Name``.
-        parameters: What its constructor is called with.
-        frozen: The source hash it was registered with; a module whose source differs is refused.
+        parameters: Arguments of its constructor.
+        frozen: Source hash that it was registered with; a module with another source is refused. None for any source.
     """
 
     name: str
@@ -75,15 +75,15 @@ class Module:
         require_tuning(self.parameters, self.name)
 
     def factory(self) -> Callable[..., Any]:
-        """The class or function that makes it."""
+        """Import the class or function that makes the module."""
         where = self.name if ":" in self.name else REGISTRY.get(self.name)
         if where is None:
             raise AssayError(f"no module is called {self.name!r}{nearest(self.name, REGISTRY)}")
-        made: Callable[..., Any] = import_named(where, f"module {self.name!r}")
-        return made
+        factory: Callable[..., Any] = import_named(where, f"module {self.name!r}")
+        return factory
 
     def build(self) -> Any:
-        """A fresh one: nothing fitted is ever used again for another fold, run or task."""
+        """Make a fresh module: nothing fitted is ever used again for another fold, run or task."""
         self.verify()
         factory = self.factory()
         known = inspect.signature(factory).parameters
@@ -98,7 +98,7 @@ class Module:
 
     @property
     def source_hash(self) -> str:
-        """SHA-256 of the files its code is in: its module, and all it imports from its own package or folder."""
+        """SHA-256 of the module's source files: its own, and all it imports from its own package or folder."""
         factory = self.factory()
         files = list(own_sources(factory.__module__))
         if not files:
@@ -113,7 +113,7 @@ class Module:
         return digest.hexdigest()
 
     def verify(self) -> None:
-        """That the source is the one registered."""
+        """Raise an error unless the source is the one that was registered."""
         if self.frozen is not None and self.source_hash != self.frozen:
             raise AssayError(
                 f"{self.name} is frozen as {self.frozen[:12]}…, but its source is {self.source_hash[:12]}…: only "
@@ -122,18 +122,25 @@ class Module:
 
     @property
     def described(self) -> dict[str, Any]:
-        """For manifests."""
+        """Description of the module, for manifests."""
         return {"module": self.name, "parameters": dict(self.parameters), "source": self.source_hash}
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What a team brings for one modality."""
+    """A team's system for one modality.
+
+    Args:
+        preprocessor: Module that makes features of instances.
+        learner: Unsupervised deep learner.
+        classifier: Simple linear classifier.
+        trained_from: File of a deep learner that was trained elsewhere (a pickle of it); None to train it here.
+        declaration: Declaration that such a learner was trained by the protocol, and by whom.
+    """
 
     preprocessor: Module
     learner: Module
     classifier: Module
-    # A deep learner trained elsewhere (a pickle of it), and the declaration that it was learned by the protocol.
     trained_from: Path | None = None
     declaration: str = ""
 
@@ -145,7 +152,7 @@ class Parts:
 
     @property
     def described(self) -> dict[str, Any]:
-        """For manifests."""
+        """Description of the system, for manifests."""
         return {
             "preprocessor": self.preprocessor.described,
             "learner": self.learner.described,
@@ -160,10 +167,10 @@ class Team:
     """A development team: exactly one system for each modality it takes part in.
 
     Args:
-        letter: Of its runs, as ``s`` in ``6s``.
-        name: What reports call it.
-        parts: By modality.
-        documents: Where its artifacts are (architecture, pseudocode, example), for the checklist.
+        letter: Letter that marks its runs, such as ``s`` in ``6s``.
+        name: Name of the team in reports.
+        parts: Its systems, by modality.
+        documents: Places of its artifacts (architecture, pseudocode, example), for the checklist.
     """
 
     letter: str
@@ -178,19 +185,19 @@ class Team:
 
 @dataclass(frozen=True)
 class Evaluators:
-    """What the evaluators bring for one modality: feature extractor and state-of-the-art classifier."""
+    """The evaluators' own modules for one modality: feature extractor and state-of-the-art classifier."""
 
     extractor: Module
     classifier: Module
 
 
 def system_hash(described: Mapping[str, Any]) -> str:
-    """Of a system as `Parts.described` describes it, or as a manifest does: other code or parameters, another hash."""
+    """Hash the description of a system, by `Parts.described` or a manifest; other code or parameters change it."""
     return hashlib.sha256(json.dumps(described, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def require_one_each(teams: tuple[Team, ...]) -> None:
-    """Every team once: exactly one system a team and task."""
+    """Raise an error if a team is there twice: each has exactly one system for each task."""
     for what in ("letter", "name"):
         seen: set[str] = set()
         for team in teams:
@@ -209,19 +216,19 @@ def own_sources(module: str) -> tuple[Path, ...]:
     # A single module among installed packages has all of them for neighbours.
     installed = top.name != "__init__.py" and str(top.parent) in sysconfig.get_paths().values()
     root = top if installed else top.parent
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     waiting = [module]
     while waiting:
         name = waiting.pop()
         file = _file(name)
-        if name not in found and file is not None and file.is_relative_to(root):
-            found[name] = file
+        if name not in files and file is not None and file.is_relative_to(root):
+            files[name] = file
             waiting += _imported(file, name)
-    return tuple(found[name] for name in sorted(found))
+    return tuple(files[name] for name in sorted(files))
 
 
 def _imported(file: Path, module: str) -> list[str]:
-    """Names that may be modules, in the import statements of a file."""
+    """The names in the import statements of a file, each of which may be a module."""
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
     names = []
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
@@ -235,7 +242,7 @@ def _imported(file: Path, module: str) -> list[str]:
 
 
 def _file(module: str) -> Path | None:
-    """Where the source of a module is; None if it is no module, or not written in Python."""
+    """The source file of a module; None if it is no module, or not written in Python."""
     try:
         spec = importlib.util.find_spec(module)
     except (ImportError, ValueError, AttributeError):

@@ -1,1 +1,1 @@
-"""Classifiers and predictors of ratings."""
+"""Classifiers of video and predictors of ratings."""

@@ -1,4 +1,4 @@
-"""What every classifier of the broad evaluation can do: be tuned, learn from one fold, predict.
+"""The interface of all classifiers of the broad evaluation: they are tuned, learn from one fold, and predict.
 
 Plan §5.3.1, §5.3.2 and Fig. 5.
 """
@@ -20,13 +20,13 @@ from assay.broad.data.dataset import Array, Features
 from assay.core.errors import AssayError, nearest
 
 Grid = Mapping[str, Sequence[Any]]
-COSTS = tuple(2.0**k for k in range(-5, 16, 2))  # what LIBSVM's authors advise to search
+COSTS = tuple(2.0**k for k in range(-5, 16, 2))  # the values that LIBSVM's authors advise to search
 STEPS = 300_000
 LOWEST, HIGHEST = 1, 5  # ratings
 
 
 class Classifier(ABC):
-    """Features in; confidences of one class (video) or ratings (text) out.
+    """Predicts from features the confidence of one class (video) or a rating (text).
 
     Subclasses are dataclasses whose fields are their settings; what they learn is in attributes that end in ``_``.
     """
@@ -36,18 +36,18 @@ class Classifier(ABC):
 
     @abstractmethod
     def fit(self, X: Features, y: Array) -> Self:
-        """Learns: y has one entry for each instance, True where it shows the action (video), or its rating (text)."""
+        """Learn from instances; y says of each whether it shows the action (video), or gives its rating (text)."""
 
     @abstractmethod
     def margins(self, X: Features) -> Array:
-        """One raw value for each instance, before it is squashed or clipped."""
+        """Compute one raw value for each instance, before it is squashed or clipped."""
 
     @abstractmethod
     def predict(self, X: Features) -> Array:
-        """One value for each instance: a confidence in [0, 1] (video) or a rating in [1, 5] (text)."""
+        """Predict one value for each instance: a confidence in [0, 1] (video) or a rating in [1, 5] (text)."""
 
     def with_settings(self, **chosen: Any) -> Self:
-        """A fresh copy that has learned nothing, with some settings changed."""
+        """Make a fresh copy that has learned nothing, with some settings changed."""
         settings = [field.name for field in dataclasses.fields(self) if field.init]
         for name in chosen:
             if name not in settings:
@@ -56,7 +56,7 @@ class Classifier(ABC):
 
 
 class _Learns(Classifier):
-    """Checks what comes in, and leaves the learning to subclasses."""
+    """A classifier that checks its inputs, and leaves the learning to subclasses."""
 
     columns_: int
 
@@ -82,21 +82,23 @@ class BinaryClassifier(_Learns):
     constant_: bool
 
     def fit(self, X: Features, y: Array) -> Self:
-        """Learns from instances and whether they show the action."""
-        matrix, shown = checked_matrix(X, y), checked_classes(y)
-        self.columns_, self.prevalence_ = matrix.shape[1], float(shown.mean())
+        """Learn from instances and whether they show the action."""
+        matrix = checked_matrix(X, y)
+        positive = checked_classes(y)
+        self.columns_ = matrix.shape[1]
+        self.prevalence_ = float(positive.mean())
         self.constant_ = self.prevalence_ in (0, 1)
         if not self.constant_:
-            self._learn(matrix, shown)
+            self._learn(matrix, positive)
         return self
 
     def margins(self, X: Features) -> Array:
-        """Positive where the action is more likely there than not."""
+        """Compute margins, positive where an instance is more likely to show the action than not."""
         matrix = self._checked(X)
         return np.zeros(matrix.shape[0]) if self.constant_ else self._values(matrix)
 
     def predict(self, X: Features) -> Array:
-        """Confidences, in the order of the margins."""
+        """Predict confidences, in the order of the margins."""
         margins = self.margins(X)
         return np.full_like(margins, self.prevalence_) if self.constant_ else squash(margins)
 
@@ -105,8 +107,9 @@ class Rater(_Learns):
     """A predictor of ratings from 1 to 5, for text."""
 
     def fit(self, X: Features, y: Array) -> Self:
-        """Learns from instances and their ratings."""
-        matrix, ratings = checked_matrix(X, y), np.asarray(y, dtype=np.float64)
+        """Learn from instances and their ratings."""
+        matrix = checked_matrix(X, y)
+        ratings = np.asarray(y, dtype=np.float64)
         if not ((ratings >= LOWEST) & (ratings <= HIGHEST)).all():  # not NaN either
             raise AssayError("y has ratings that are missing or not from 1 to 5: leave those instances out")
         self.columns_ = matrix.shape[1]
@@ -114,19 +117,19 @@ class Rater(_Learns):
         return self
 
     def margins(self, X: Features) -> Array:
-        """Ratings that may lie outside of [1, 5]."""
+        """Predict ratings that may lie outside of [1, 5]."""
         return self._values(self._checked(X))
 
     def predict(self, X: Features) -> Array:
-        """Ratings in [1, 5]."""
+        """Predict ratings in [1, 5]."""
         return np.asarray(np.clip(self.margins(X), LOWEST, HIGHEST))
 
 
 def squash(margins: Array) -> Array:
-    """Margins as confidences in [0, 1], in the same order: ½ + ½·m/(1 + |m|).
+    """Turn margins m into confidences in [0, 1], in the same order: ½ + ½·m/(1 + |m|).
 
     A logistic function is flat in floating point from 37 on and would make ties of margins that differ; this one
-    still tells apart margins near 10⁴ that differ by a few parts in 10¹².
+    still distinguishes margins near 10⁴ that differ by a few parts in 10¹².
 
     >>> squash(np.array([-3.0, 0.0, 1.0]))
     array([0.125, 0.5  , 0.75 ])
@@ -142,26 +145,27 @@ def balanced(shown: Array) -> dict[bool, float]:
     >>> balanced(np.array([True, False, False, False]))
     {True: 2.0, False: 0.6666666666666666}
     """
-    n, positive = len(shown), int(shown.sum())
+    n = len(shown)
+    positive = int(shown.sum())
     return {True: n / (2 * positive), False: n / (2 * (n - positive))}
 
 
 @contextmanager
 def may_stop_early() -> Iterator[None]:
-    """For a solver whose state is asked afterwards: its own warning is not needed."""
+    """Silence the warning of a solver that stops early; callers look at the solver's state instead."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
 
 
 def checked_cost(C: float) -> None:
-    """C is a positive number, or a sentence says so."""
+    """Raise an error unless C is a positive number."""
     if not 0 < C < np.inf:
         raise AssayError(f"C={C} is not a positive number")
 
 
 def checked_classes(y: Array) -> Array:
-    """True and False, from what may be 1 and 0."""
+    """Turn classes, which may be 1 and 0, into True and False."""
     classes = np.asarray(y)
     if not np.isin(classes, (0, 1)).all():
         raise AssayError("y has entries other than True and False (1 and 0): give one class at a time")
@@ -169,7 +173,7 @@ def checked_classes(y: Array) -> Array:
 
 
 def checked_matrix(X: Features, y: Array | None = None, columns: int | None = None) -> Any:
-    """A finite matrix of floats (dense or csr), a row for each instance, or a sentence that says why it is none.
+    """Check that features are a finite matrix, a row for each instance, and give it as floats (dense or csr).
 
     A matrix that is as it should be is given back itself, not a copy.
     """

@@ -16,7 +16,7 @@ from assay.broad.data.violation import NotApplicable
 from assay.core.errors import AssayError
 
 Matrix: TypeAlias = Array | sparse.csr_matrix
-BLOCK = 2**16  # numbers compared at once; they stay in the processor's cache
+BLOCK = 2**16  # how many numbers are compared at once; they stay in the processor's cache
 
 
 def linear(a: Matrix, b: Matrix) -> Array:
@@ -50,7 +50,7 @@ def chi2_distances(a: Matrix, b: Matrix) -> Array:
 
 
 def mean_distance(distances: Array) -> float:
-    """A, the mean distance over pairs of training instances, each pair of two different ones; 1 where that is 0.
+    """The mean distance A over pairs of different training instances; 1 where that is 0.
 
     >>> mean_distance(np.array([[0.0, 3.0], [3.0, 0.0]]))
     3.0
@@ -63,11 +63,11 @@ def mean_distance(distances: Array) -> float:
 
 
 def chi2(distances: Array, scale: float) -> Array:
-    """χ² kernel exp(−D/A).
+    """The χ² kernel exp(−D/A) of given distances.
 
     Args:
-        distances: D, as `chi2_distances` gives them.
-        scale: A, the `mean_distance` of the training instances.
+        distances: Distances D, as `chi2_distances` gives them.
+        scale: Mean distance A of the training instances (`mean_distance`).
 
     >>> chi2(np.array([0.0, 3.0]), scale=3.0).round(4)
     array([1.    , 0.3679])
@@ -85,7 +85,7 @@ def _chi2(x: Array, y: Array) -> Array:
 
 
 def _compared(a: Matrix, b: Matrix, compare: Callable[[Array, Array], Array]) -> Array:
-    """Rows of a with rows of b, a block of b at a time, so that little memory is needed."""
+    """Compare rows of a with rows of b, a block of b at a time, so that little memory is needed."""
     if a.shape[1] != b.shape[1]:
         raise AssayError(f"the histograms have {a.shape[1]} and {b.shape[1]} bins: they are not of one kind")
     out = np.empty((a.shape[0], b.shape[0]))

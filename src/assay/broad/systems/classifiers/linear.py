@@ -34,13 +34,13 @@ COST_GRID: Grid = {"C": COSTS}
 
 @dataclass(eq=False)
 class LinearSVM(BinaryClassifier):
-    """LIBLINEAR's SVM with squared hinge (−s 2): min ½‖(w, b)‖² + C Σ s(yᵢ)·max(0, 1 − yᵢ(w·xᵢ + b))².
+    """LIBLINEAR's support vector machine with squared hinge loss (−s 2).
 
-    s(y) = n/(2n₊) or n/(2n₋).
+    min ½‖(w, b)‖² + C Σ s(yᵢ)·max(0, 1 − yᵢ(w·xᵢ + b))², with s(y) = n/(2n₊) or n/(2n₋).
 
     Args:
         C: Cost of margins below 1.
-        grid: What is tuned.
+        grid: Settings to tune, each with the values to try.
 
     Example:
         >>> X = np.array([[2.0], [1.0], [-1.0], [-2.0]])
@@ -59,7 +59,8 @@ class LinearSVM(BinaryClassifier):
         with may_stop_early():
             machine.fit(X, y)
         self.converged_ = bool(machine.n_iter_ < machine.max_iter)
-        self.weights_, self.offset_ = machine.coef_[0], machine.intercept_[0]
+        self.weights_ = machine.coef_[0]
+        self.offset_ = machine.intercept_[0]
 
     def _values(self, X: Any) -> Array:
         return np.asarray(X @ self.weights_ + self.offset_)
@@ -67,15 +68,15 @@ class LinearSVM(BinaryClassifier):
 
 @dataclass(eq=False)
 class Logistic(Rater):
-    """LIBLINEAR's logistic regression (−s 0), each rating against the others; the rating expected, Σ c·p(c).
+    """LIBLINEAR's logistic regression (−s 0) of each rating against the others; gives the expected rating Σ c·p(c).
 
     min ½‖(w, b)‖² + C Σ log(1 + exp(−yᵢ(w·xᵢ + b))) for each rating c; the probabilities p(c) are made to sum to 1.
     A rating that no training instance has is never expected; where all have the same one, it is the answer.
 
     Args:
-        C: Cost of what is not explained.
-        most_likely: Answer with the rating of the highest probability instead.
-        grid: What is tuned.
+        C: Weight of the training instances' loss against the penalty on large weights.
+        most_likely: Whether to give the most probable rating instead of the expected one.
+        grid: Settings to tune, each with the values to try.
 
     Example:
         >>> X = np.array([[-2.0], [-1.0], [1.0], [2.0]])
@@ -94,17 +95,20 @@ class Logistic(Rater):
         self.ratings_ = np.unique(y)
         if not np.equal(np.mod(self.ratings_, 1), 0).all():
             raise AssayError("y has ratings that are not whole numbers: a classifier of ratings needs 1, 2, 3, 4, 5")
-        self.constant_, self.converged_ = len(self.ratings_) == 1, True
-        self.weights_, self.offsets_ = np.zeros((X.shape[1], len(self.ratings_))), np.zeros(len(self.ratings_))
+        self.constant_ = len(self.ratings_) == 1
+        self.converged_ = True
+        self.weights_ = np.zeros((X.shape[1], len(self.ratings_)))
+        self.offsets_ = np.zeros(len(self.ratings_))
         for j, rating in enumerate(self.ratings_ if not self.constant_ else ()):
             machine = LogisticRegression(C=self.C, solver="liblinear", max_iter=1000)
             with may_stop_early():
                 machine.fit(X, y == rating)
             self.converged_ &= bool(machine.n_iter_[0] < machine.max_iter)
-            self.weights_[:, j], self.offsets_[j] = machine.coef_[0], machine.intercept_[0]
+            self.weights_[:, j] = machine.coef_[0]
+            self.offsets_[j] = machine.intercept_[0]
 
     def probabilities(self, X: Features) -> Array:
-        """p(c) of each instance for the ratings in ``ratings_``."""
+        """Compute the probabilities p(c) of the ratings in ``ratings_``, for each instance."""
         # In logarithms, because all of them can be too small for a float before they are made to sum to 1.
         return np.asarray(softmax(log_expit(self._checked(X) @ self.weights_ + self.offsets_), axis=1))
 
@@ -121,10 +125,10 @@ class LinearSVR(Remembering, Rater):
 
     Args:
         C: Cost of errors larger than ε.
-        epsilon: ε.
-        steps: After so many LIBSVM gives up; its own limit is 10,000,000, minutes where 1,000 instances have fewer
-            columns and C is large.
-        grid: What is tuned.
+        epsilon: Largest error ε that costs nothing.
+        steps: Number of steps after which LIBSVM gives up; its own limit is 10,000,000, which takes minutes where 1,000
+            instances have fewer columns and C is large.
+        grid: Settings to tune, each with the values to try.
 
     Example:
         >>> X = np.array([[0.0], [1.0], [2.0]])
@@ -149,7 +153,8 @@ class LinearSVR(Remembering, Rater):
         with may_stop_early():
             machine.fit(products, y)
         self.converged_ = machine.fit_status_ == 0
-        self.weights_, self.offset_ = X[machine.support_].T @ machine.dual_coef_[0], machine.intercept_[0]
+        self.weights_ = X[machine.support_].T @ machine.dual_coef_[0]
+        self.offset_ = machine.intercept_[0]
 
     def _values(self, X: Any) -> Array:
         return np.asarray(X @ self.weights_ + self.offset_)

@@ -1,4 +1,4 @@
-"""Slow work on arrays, done once for all settings of a classifier that are tried on the same ones."""
+"""Memory for slow work on arrays, done once for all settings of a classifier that are tried on the same arrays."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from assay.broad.systems.classifiers.classifier import Classifier
 
 
 class Remembered:
-    """Results of slow work on arrays, found again by which arrays they were made of.
+    """Keeps results of slow work on arrays, by the arrays they were computed from.
 
-    Arrays are told apart by identity, which is quick, and safe because they are kept as long as the result: no other
+    Arrays are distinguished by identity, which is quick, and safe because they are kept as long as the result: no other
     array can have their place in memory. They must not be changed. The least recently used results go when what is
     kept exceeds ``limit`` bytes. Copies and pickles begin empty.
     """
@@ -32,7 +32,7 @@ class Remembered:
         return Remembered, (self.limit,)
 
     def __call__(self, what: str, arrays: tuple[Any, ...], work: Callable[[], Any]) -> Any:
-        """The result of ``work()``, or the one kept from an earlier call."""
+        """Give the result of ``work()``, or the one kept from an earlier call."""
         key = (what, *map(id, arrays))
         if key not in self._kept:
             result = work()
@@ -51,7 +51,7 @@ class Remembering(Classifier):
         return Remembered()
 
     def with_settings(self, **chosen: Any) -> Self:
-        """A fresh copy that has learned nothing, with some settings changed; it remembers what this one does."""
+        """Make a fresh copy that has learned nothing, with some settings changed, and shares what is remembered."""
         copy = super().with_settings(**chosen)
         copy._remembered = self._remembered
         return copy

@@ -29,7 +29,7 @@ from assay.broad.systems.classifiers.remembered import Remembering
 from assay.core.errors import AssayError, nearest
 
 Kernel = Literal["linear", "chi2", "intersection"]
-# For χ² what is compared (and remembered) is distances; the kernel follows from them and their mean.
+# For χ², distances are computed and remembered; the kernel follows from them and their mean.
 _COMPARE: dict[str, Callable[[Any, Any], Array]] = {
     "linear": kernels.linear,
     "chi2": kernels.chi2_distances,
@@ -40,16 +40,19 @@ SVM_GRID: Grid = {"kernel": tuple(_COMPARE), "C": COSTS}
 
 @dataclass(eq=False)
 class KernelSVM(Remembering, BinaryClassifier):
-    """Support vector machine: min ½‖w‖² + C Σ s(yᵢ)·max(0, 1 − yᵢ(⟨w, φ(xᵢ)⟩ + b)), s = n/(2n₊) or n/(2n₋).
+    """LIBSVM's support vector machine with a linear, χ² or intersection kernel.
 
-    Copies made by ``with_settings`` share what they computed of the kernels: a search over C, or over classes, on
-    the same arrays compares instances once.
+    min ½‖w‖² + C Σ s(yᵢ)·max(0, 1 − yᵢ(⟨w, φ(xᵢ)⟩ + b)), s = n/(2n₊) or n/(2n₋).
+
+    Copies made by ``with_settings`` share the kernels they computed: a search over C, or over classes, on the same
+    arrays compares instances once.
 
     Args:
-        kernel: ``"linear"``, ``"chi2"`` or ``"intersection"``; the latter two need features that are not negative.
+        kernel: Name of the kernel, ``"linear"``, ``"chi2"`` or ``"intersection"``; the latter two need features without
+            negative values.
         C: Cost of margins below 1.
-        steps: After so many LIBSVM gives up (``converged_`` is then False); its own limit is 10,000,000.
-        grid: What is tuned.
+        steps: Number of steps after which LIBSVM gives up (``converged_`` is then False); its own limit is 10,000,000.
+        grid: Settings to tune, each with the values to try.
 
     Example:
         >>> X = np.array([[1.0, 0.0], [0.6, 0.4], [0.4, 0.6], [0.0, 1.0]])
@@ -72,12 +75,15 @@ class KernelSVM(Remembering, BinaryClassifier):
 
     def _learn(self, X: Any, y: Array) -> None:
         compared = self._compare(X, X)
-        self.instances_, self.scale_ = X, kernels.mean_distance(compared) if self.kernel == "chi2" else 1.0
+        self.instances_ = X
+        self.scale_ = kernels.mean_distance(compared) if self.kernel == "chi2" else 1.0
         machine = SVC(C=self.C, kernel="precomputed", class_weight=balanced(y), max_iter=self.steps)
         with may_stop_early():
             machine.fit(self._kernel(compared), y)
         self.converged_ = machine.fit_status_ == 0
-        self.support_, self.dual_, self.offset_ = machine.support_, machine.dual_coef_[0], machine.intercept_[0]
+        self.support_ = machine.support_
+        self.dual_ = machine.dual_coef_[0]
+        self.offset_ = machine.intercept_[0]
 
     def _values(self, X: Any) -> Array:
         kernel = self._kernel(self._compare(X, self.instances_)[:, self.support_])

@@ -1,8 +1,8 @@
 """Latent Dirichlet allocation, and the prediction of a rating from the topics of a review.
 
 Blei, Ng, Jordan 2003. A review has proportions of topics θ ~ Dirichlet(α), each topic proportions of words
-β ~ Dirichlet(η), each word of the review comes from a topic drawn from θ. The distributions of what is hidden are
-approached by q(θ) = Dirichlet(γ), q(β) = Dirichlet(λ), q(z) = φ (their §5.2–5.4; λ because a fold of 1,000 reviews
+β ~ Dirichlet(η), each word of the review comes from a topic drawn from θ. The distributions of the hidden variables are
+approximated by q(θ) = Dirichlet(γ), q(β) = Dirichlet(λ), q(z) = φ (their §5.2–5.4; λ because a fold of 1,000 reviews
 does not have all the words of the others, and a plain estimate would give those no chance at all).
 """
 
@@ -22,9 +22,9 @@ from assay.broad.systems.classifiers.classifier import Grid, Rater, checked_matr
 from assay.core.errors import AssayError
 
 TOPIC_GRID: Grid = {"topics": (5, 10, 20, 50)}
-UPDATES = 20  # of the proportions of a review that is new
-TOGETHER = 256  # reviews worked on at once; they stay in the processor's cache
-SMALLEST = 1e-30  # a word that floats say no topic of a review can have made
+UPDATES = 20  # number of updates of the proportions of a new review
+TOGETHER = 256  # number of reviews worked on at once; they stay in the processor's cache
+SMALLEST = 1e-30  # probability of a word that, in floating point, no topic of a review can have made
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +32,9 @@ class Topics:
     """Topics learned from reviews.
 
     Args:
-        word_weights: λ, topics × words.
-        alpha: α, the same for all topics.
-        bounds: The bound on the log-likelihood (ELBO) after each pass over the reviews; it never falls.
+        word_weights: Parameters λ of the topics' word distributions, topics × words.
+        alpha: Parameter α of the distribution of topic proportions, the same for all topics.
+        bounds: Bound on the log-likelihood (ELBO) after each pass over the reviews; it never falls.
     """
 
     word_weights: Array
@@ -42,9 +42,10 @@ class Topics:
     bounds: tuple[float, ...]
 
     def proportions(self, counts: Features) -> Array:
-        """θ̂ = γ / Σγ of each review, after 20 updates from equal proportions; a review without words keeps those.
+        """Estimate the proportions of topics θ̂ = γ / Σγ of each review.
 
-        A fixed number of updates, so that a review gets the same answer whatever comes with it. With 44 words a review
+        They come from 20 updates that start at equal proportions; a review without words keeps equal proportions. The
+        number of updates is fixed, so that a review gets the same answer whatever comes with it. With 44 words a review
         they end within 0.03 (total variation, mean) of where endless updates would.
         """
         matrix = checked_counts(counts)
@@ -67,18 +68,18 @@ def learn_topics(
     tolerance: float = 1e-4,
     seed: int = 0,
 ) -> Topics:
-    """Variational inference in batches of all reviews: φ, γ and λ in turn, each the best given the others.
+    """Learn topics by variational inference on all reviews at once: φ, γ and λ in turn, each the best given the others.
 
         φ_nt ∝ exp(Ψ(γ_t) + E[log β_{t,w_n}]),   γ_t = α + Σ_n φ_nt,   λ_tw = η + Σ_d Σ_n φ_dnt 1[w_dn = w].
 
     Args:
-        counts: Reviews × words, how often each occurs.
-        topics: How many, T.
-        alpha: α; 1/T if not given.
-        eta: η; 1/T if not given.
-        passes: At most so many updates of λ; five of φ and γ go before each.
-        tolerance: Done when the bound rises by a smaller share of itself than this.
-        seed: Of the first λ.
+        counts: How often each word occurs in each review, reviews × words.
+        topics: Number of topics T.
+        alpha: Parameter α of the distribution of topic proportions; 1/T if not given.
+        eta: Parameter η of the distribution of word proportions; 1/T if not given.
+        passes: The largest number of updates of λ; five updates of φ and γ go before each.
+        tolerance: Stop when the bound rises by a smaller share of itself than this.
+        seed: Seed of the initial λ.
 
     Example:
         >>> reviews = np.array([[5, 5, 0, 0], [4, 6, 0, 0], [0, 0, 3, 7], [0, 0, 5, 5]])
@@ -98,15 +99,15 @@ def learn_topics(
     bounds: list[float] = []
     for _ in range(passes):
         factors = np.exp(_expected_log(weights)).T
-        found = np.zeros_like(factors)
+        word_sums = np.zeros_like(factors)
         for i, part in enumerate(parts):
             gammas[i] = _updated(part, gammas[i], factors, alpha, 5)
             theta = np.exp(_expected_log(gammas[i]))
             shares = part.counts / np.maximum(_made(part, theta, factors), SMALLEST)
             ends = np.arange(len(shares) + 1) * shares.shape[1]
             spread = sparse.csr_matrix((shares.ravel(), part.words.ravel(), ends), (len(shares), len(factors)))
-            found += spread.T @ theta
-        weights = eta + (factors * found).T
+            word_sums += spread.T @ theta
+        weights = eta + (factors * word_sums).T
         bounds.append(_bound(parts, gammas, weights, alpha, eta))
         if len(bounds) > 1 and bounds[-1] - bounds[-2] < tolerance * abs(bounds[-2]):
             break
@@ -115,17 +116,17 @@ def learn_topics(
 
 @dataclass(eq=False)
 class TopicPredictor(Rater):
-    """The rating of a review from its topics: LDA, then ridge regression of the rating on the proportions θ̂.
+    """Predicts the rating of a review from its topics: LDA, then ridge regression on the proportions θ̂.
 
     min Σ (yᵢ − w·θ̂ᵢ − b)² + ridge·‖w‖². Topics are learned from the same reviews as w and b, without their ratings.
 
     Args:
-        topics: How many.
-        ridge: How much large weights cost.
-        alpha: Of the proportions of topics; 1/topics if not given.
-        eta: Of the proportions of words; 1/topics if not given.
-        seed: Of the first topics.
-        grid: What is tuned.
+        topics: Number of topics.
+        ridge: Cost of large weights.
+        alpha: Parameter α of the distribution of topic proportions; 1/topics if not given.
+        eta: Parameter η of the distribution of word proportions; 1/topics if not given.
+        seed: Seed of the initial topics.
+        grid: Settings to tune, each with the values to try.
 
     Plan §5.3.1: LDA is the state-of-the-art classifier of text, and no regression (A-20).
     """
@@ -154,7 +155,7 @@ class TopicPredictor(Rater):
 
 
 def checked_counts(X: Features) -> sparse.csr_matrix:
-    """Counts as a sparse matrix; where they are none, the reason why LDA cannot be used."""
+    """Check that features are counts, and give them as a sparse matrix; else raise why LDA cannot be used."""
     matrix = sparse.csr_matrix(checked_matrix(X))
     if (matrix.data < 0).any():
         raise NotApplicable("LDA needs counts of words, and the features have negative values")
@@ -164,9 +165,9 @@ def checked_counts(X: Features) -> sparse.csr_matrix:
 
 
 class _Part(NamedTuple):
-    """Some reviews of about the same length: where they are in the matrix, their words, how often each occurs.
+    """Reviews of about the same length: their rows in the matrix, their words, and how often each occurs.
 
-    Shorter ones are filled up with words that occur 0 times.
+    Shorter reviews are filled up with words that occur 0 times.
     """
 
     rows: Array
@@ -177,7 +178,8 @@ class _Part(NamedTuple):
 def _parts(matrix: sparse.csr_matrix) -> Iterator[_Part]:
     lengths = np.diff(matrix.indptr)
     order = np.argsort(lengths, kind="stable")
-    words, counts = np.append(matrix.indices, 0), np.append(matrix.data, 0)
+    words = np.append(matrix.indices, 0)
+    counts = np.append(matrix.data, 0)
     for i in range(0, len(order), TOGETHER):
         rows = order[i : i + TOGETHER]
         slots = np.arange(max(lengths[rows[-1]], 1))
@@ -192,29 +194,33 @@ def _start(part: _Part, alpha: float, factors: Array) -> Array:
 
 
 def _updated(part: _Part, gamma: Array, factors: Array, alpha: float, updates: int) -> Array:
-    """γ after some updates of φ and γ; ``factors`` are words × topics, exp(E[log β]) up to a scale for each word."""
-    near, counts = factors[part.words], part.counts.astype(factors.dtype)
+    """Update φ and γ a few times, and give γ.
+
+    ``factors`` are words × topics, exp(E[log β]) up to a scale for each word.
+    """
+    word_factors = factors[part.words]
+    counts = part.counts.astype(factors.dtype)
     for _ in range(updates):
         logs = psi(gamma)
         theta = np.exp(logs - logs.max(axis=1, keepdims=True))
-        made = (near @ theta[:, :, None])[:, :, 0]
+        made = (word_factors @ theta[:, :, None])[:, :, 0]
         shares = counts / np.maximum(made, SMALLEST)
-        gamma = theta * (shares[:, None, :] @ near)[:, 0] + factors.dtype.type(alpha)
+        gamma = theta * (shares[:, None, :] @ word_factors)[:, 0] + factors.dtype.type(alpha)
     return gamma
 
 
 def _made(part: _Part, theta: Array, factors: Array) -> Array:
-    """Σ_t θ_t β_tw of each word of each review."""
+    """The probability Σ_t θ_t β_tw of each word of each review."""
     return np.asarray((factors[part.words] @ theta[:, :, None])[:, :, 0])
 
 
 def _expected_log(weights: Array) -> Array:
-    """E[log p] for rows p ~ Dirichlet(weights)."""
+    """The expectation E[log p] for rows p ~ Dirichlet(weights)."""
     return np.asarray(psi(weights) - psi(weights.sum(axis=1, keepdims=True)))
 
 
 def _bound(parts: list[_Part], gammas: list[Array], weights: Array, alpha: float, eta: float) -> float:
-    """E_q[log p(words, θ, β, z)] − E_q[log q], φ being the best for γ and λ."""
+    """The bound E_q[log p(words, θ, β, z)] − E_q[log q], with the best φ for γ and λ."""
     factors = np.exp(_expected_log(weights)).T
     total = -_divergence(weights, eta)
     for part, gamma in zip(parts, gammas, strict=True):

@@ -20,14 +20,14 @@ from assay.core.errors import AssayError
 
 
 def windows(frames: int, size: int = 30, hop: int | None = None) -> list[tuple[int, int]]:
-    """First frame, and the frame after the last, of each window of a clip.
+    """The windows of a clip, each as its first frame and the frame after its last.
 
     Frames that are left over at the end join the last window; a clip shorter than a window is one window.
 
     Args:
-        frames: Length of the clip.
-        size: Length of a window.
-        hop: From the start of one window to the next; ``size`` if not given.
+        frames: Length of the clip in frames.
+        size: Length of a window in frames.
+        hop: Frames from the start of one window to the start of the next; ``size`` if not given.
 
     Example:
         >>> windows(100)
@@ -44,14 +44,14 @@ def windows(frames: int, size: int = 30, hop: int | None = None) -> list[tuple[i
 
 @dataclass(eq=False)
 class Windowed(Remembering):
-    """A classifier of windows made one of clips: the score of a clip is the highest of its windows, max_i f(w_i).
+    """Turns a classifier of windows into one of clips: a clip scores as its best window, max_i f(w_i).
 
     In training each window has the label of its clip. Features are bags (a list with windows × columns for each
     clip), or a matrix where each clip is one window.
 
     Args:
-        classifier: Of single windows.
-        window: Frames of one, where clips are still to be cut.
+        classifier: Classifier of single windows.
+        window: Frames of a window, where clips are still to be cut into windows.
 
     Example:
         >>> from assay.broad.systems.classifiers.linear import LinearSVM
@@ -72,7 +72,7 @@ class Windowed(Remembering):
         self.grid = self.classifier.grid
 
     def with_settings(self, **chosen: Any) -> Self:
-        """A fresh copy whose classifier has other settings."""
+        """Make a fresh copy whose classifier has other settings."""
         return super().with_settings(classifier=self.classifier.with_settings(**chosen))
 
     @property
@@ -81,7 +81,7 @@ class Windowed(Remembering):
         return bool(getattr(self.classifier_, "constant_", False))
 
     def fit(self, X: Features, y: Array) -> Self:
-        """Learns from windows that inherit the label of their clip."""
+        """Learn from windows that inherit the label of their clip."""
         matrix, starts = self._stacked(X)
         if np.shape(y) != starts.shape:
             raise AssayError(f"y has shape {np.shape(y)}, there are {len(starts)} clips: give one entry for each")
@@ -90,12 +90,12 @@ class Windowed(Remembering):
         return self
 
     def margins(self, X: Features) -> Array:
-        """The highest margin of each clip."""
+        """Compute the highest margin among the windows of each clip."""
         matrix, starts = self._stacked(X)
         return np.asarray(np.maximum.reduceat(self._fitted().margins(matrix), starts))
 
     def predict(self, X: Features) -> Array:
-        """The highest confidence of each clip."""
+        """Compute the highest confidence among the windows of each clip."""
         matrix, starts = self._stacked(X)
         return np.asarray(np.maximum.reduceat(self._fitted().predict(matrix), starts))
 
@@ -105,7 +105,7 @@ class Windowed(Remembering):
         return self.classifier_
 
     def _stacked(self, X: Features) -> tuple[Any, Array]:
-        """All windows under each other, and where each clip begins."""
+        """Stack all windows in one matrix; give it, and the row at which each clip begins."""
         if not isinstance(X, list):
             return X, np.arange(X.shape[0])
         stacked: tuple[Any, Array] = self._remembered("stacked", (X,), lambda: _stack(X))
@@ -113,7 +113,7 @@ class Windowed(Remembering):
 
 
 def windowed_svm(grid: Grid | None = None, window: int = 30) -> Windowed:
-    """LIBSVM with a linear kernel on windows, the highest score counts (Net-Scale's, plan §5.3.2)."""
+    """Make LIBSVM with a linear kernel on windows, of which the highest score counts (Net-Scale's, plan §5.3.2)."""
     return Windowed(KernelSVM(grid=grid or {"kernel": ("linear",), "C": COSTS}), window)
 
 

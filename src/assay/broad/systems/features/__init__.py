@@ -1,1 +1,1 @@
-"""Extractors and preprocessors."""
+"""Feature extractors and preprocessors of video and text."""

@@ -19,12 +19,12 @@ from assay.core.progress import report
 from assay.stimuli.clips import Clip
 
 log = logging.getLogger(__name__)
-BOXES = 2**15  # described together
-DESCRIPTORS = 2**12  # assigned together
+BOXES = 2**15  # number of boxes described together
+DESCRIPTORS = 2**12  # number of descriptors assigned to words together
 
 
 class BagOfFeatures:
-    """Extractor: how often each visual word is seen in a clip; words are centres of HOG3D descriptors.
+    """Extracts how often each visual word is seen in a clip; words are centres of clusters of HOG3D descriptors.
 
     Dense boxes of a clip are described by HOG3D. k-means on a random sample of the training clips' descriptors gives
     the vocabulary; of several restarts the one of lowest error is kept. Each descriptor counts for its nearest word;
@@ -32,18 +32,18 @@ class BagOfFeatures:
     row of zeros, and a warning counts these.
 
     Args:
-        preset: Settings of HOG3D: ``"hollywood2"``, ``"kth"`` or ``"wang"``.
-        words: Size of the vocabulary.
-        sample: Descriptors of the training clips that k-means sees, chosen at random among all.
-        restarts: Of k-means.
-        seed: Of the sample and of k-means.
-        device: Where descriptors are computed and assigned.
-        stride: From box to box, as a share of their size.
-        spatial_scales: Sizes of boxes, from 18 pixels, each √2 times larger.
-        temporal_scales: Lengths of boxes, from 10 frames, each √2 times longer.
-        width: Of the frames in pixels.
-        every: Take every so-manieth frame.
-        frames: Take at most so many.
+        preset: Name of the settings of HOG3D: ``"hollywood2"``, ``"kth"`` or ``"wang"``.
+        words: Number of words in the vocabulary.
+        sample: Number of descriptors that k-means sees, chosen at random among all those of the training clips.
+        restarts: Number of restarts of k-means.
+        seed: Seed of the sample and of k-means.
+        device: Device on which descriptors are computed and assigned.
+        stride: Distance from box to box, as a share of their size.
+        spatial_scales: Number of sizes of boxes, from 18 pixels on, each √2 times larger than the one before.
+        temporal_scales: Number of lengths of boxes, from 10 frames on, each √2 times longer than the one before.
+        width: Width of the frames in pixels.
+        every: Step between the frames taken: 2 for every second frame.
+        frames: The largest number of frames to take; None for all.
 
     Example:
         >>> from assay.stimuli.clips import ArrayClip
@@ -81,32 +81,40 @@ class BagOfFeatures:
                 f"words={words} and restarts={restarts} must be at least 1, sample={sample} at least words"
             )
         check_reading(width, every, frames)
-        self.preset, self.words, self.sample, self.restarts, self.seed = preset, words, sample, restarts, seed
-        self.device, self.stride = device, stride
-        self.spatial_scales, self.temporal_scales = spatial_scales, temporal_scales
-        self.width, self.every, self.frames = width, every, frames
+        self.preset = preset
+        self.words = words
+        self.sample = sample
+        self.restarts = restarts
+        self.seed = seed
+        self.device = device
+        self.stride = stride
+        self.spatial_scales = spatial_scales
+        self.temporal_scales = temporal_scales
+        self.width = width
+        self.every = every
+        self.frames = frames
         self._sampling = Sampling(stride=stride, spatial_scales=spatial_scales, temporal_scales=temporal_scales)
 
     def fit(self, inputs: Inputs) -> Self:
         """Learn the vocabulary from training clips."""
-        chosen = self._sampled(inputs)
-        if len(chosen) < self.words:
+        sampled = self._sampled(inputs)
+        if len(sampled) < self.words:
             raise AssayError(
-                f"words={self.words} need as many descriptors, the clips have {len(chosen)}: use fewer words"
+                f"words={self.words} need as many descriptors, the clips have {len(sampled)}: use fewer words"
             )
-        kmeans = KMeans(self.words, n_init=self.restarts, random_state=self.seed).fit(chosen)
+        kmeans = KMeans(self.words, n_init=self.restarts, random_state=self.seed).fit(sampled)
         self.words_ = torch.from_numpy(kmeans.cluster_centers_).to(self.device)
         return self
 
     def transform(self, inputs: Inputs) -> Array:
-        """Histograms, clips × words."""
+        """Compute the histograms of visual words, clips × words."""
         if not hasattr(self, "words_"):
             raise AssayError("BagOfFeatures has no vocabulary yet: call fit with the training clips first")
         counts = np.zeros((len(inputs), self.words))
         for i, clip in enumerate(clips_of(inputs, "BagOfFeatures")):
             video, centres, scales = self._boxes(clip)
-            for some in self._described(video, centres, scales):
-                for part in torch.split(some[~some[:, 0].isnan()], DESCRIPTORS):
+            for descriptors in self._described(video, centres, scales):
+                for part in torch.split(descriptors[~descriptors[:, 0].isnan()], DESCRIPTORS):
                     counts[i] += np.bincount(nearest_word(part, self.words_).cpu().numpy(), minlength=self.words)
             report("bag of features: clips", i + 1, len(inputs))
         total = counts.sum(axis=1, keepdims=True)
@@ -117,21 +125,24 @@ class BagOfFeatures:
         return histograms
 
     def _sampled(self, inputs: Inputs) -> Array:
-        """A uniform sample of all descriptors: those with the smallest random keys, and no others are computed."""
-        kept, keys = np.empty((0, PRESETS[self.preset].dimensions), dtype=np.float32), np.empty(0)
+        """Sample descriptors uniformly, by the smallest random keys; boxes with keys too large are not described."""
+        sample = np.empty((0, PRESETS[self.preset].dimensions), dtype=np.float32)
+        keys = np.empty(0)
         for i, clip in enumerate(clips_of(inputs, "BagOfFeatures")):
             video, centres, scales = self._boxes(clip)
-            own = np.random.default_rng([self.seed, i]).random(len(centres))
-            likely = np.flatnonzero(own < (keys.max() if len(keys) == self.sample else 1.0))
-            for some in self._described(video, centres[likely], scales[likely]):
-                now, likely = likely[: len(some)], likely[len(some) :]
-                described = (~some[:, 0].isnan()).cpu().numpy()
-                keys = np.concatenate([keys, own[now][described]])
-                kept = np.concatenate([kept, some.cpu().numpy()[described]])
+            clip_keys = np.random.default_rng([self.seed, i]).random(len(centres))
+            likely = np.flatnonzero(clip_keys < (keys.max() if len(keys) == self.sample else 1.0))
+            for descriptors in self._described(video, centres[likely], scales[likely]):
+                boxes = likely[: len(descriptors)]
+                likely = likely[len(descriptors) :]
+                described = (~descriptors[:, 0].isnan()).cpu().numpy()
+                keys = np.concatenate([keys, clip_keys[boxes][described]])
+                sample = np.concatenate([sample, descriptors.cpu().numpy()[described]])
                 smallest = np.argsort(keys)[: self.sample]
-                keys, kept = keys[smallest], kept[smallest]
+                keys = keys[smallest]
+                sample = sample[smallest]
             report("bag of features: vocabulary", i + 1, len(inputs))
-        return kept
+        return sample
 
     def _boxes(self, clip: Clip) -> tuple[Tensor, Tensor, Tensor]:
         video = torch.from_numpy(read_clip(clip, self.width, self.every, self.frames)).to(self.device)
@@ -143,7 +154,7 @@ class BagOfFeatures:
 
 
 def nearest_word(descriptors: Tensor, words: Tensor) -> Tensor:
-    """The number of the word nearest to each descriptor: argmin_k ‖x − w_k‖² = argmin_k ‖w_k‖² − 2·x·w_k.
+    """Find the word nearest to each descriptor: argmin_k ‖x − w_k‖² = argmin_k ‖w_k‖² − 2·x·w_k.
 
     Example:
         >>> nearest_word(torch.tensor([[0.9, 0.0], [0.0, 2.0]]), torch.tensor([[0.0, 1.0], [1.0, 0.0]])).tolist()

@@ -1,4 +1,4 @@
-"""Clips as arrays: grey frames of one width; what the teams do to them first; vectors of one length from them."""
+"""Clips as arrays of grey frames of one width, the teams' preprocessors of them, and vectors of one length."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ WIDTH = 300  # pixels, plan §4.1; the height is free
 
 
 def read_clip(clip: Clip, width: int | None = WIDTH, every: int = 1, frames: int | None = None) -> Array:
-    """A clip as T×H×W float32 in [0, 1], grey (ITU-R 601 luma).
+    """Read a clip as a grey array (ITU-R 601 luma), T×H×W float32 in [0, 1].
 
     Args:
-        clip: What to read.
-        width: Of the frames in pixels, the height in proportion; shrinking averages over area. None: as they are.
-        every: Take every so-manieth frame, from the first on.
-        frames: Take at most so many of them.
+        clip: Clip to read.
+        width: Width of the frames in pixels, the height in proportion; shrinking averages over area. None keeps their
+            size.
+        every: Step between the frames taken, from the first on: 2 for every second frame.
+        frames: The largest number of frames to take; None for all.
 
     Example:
         >>> from assay.stimuli.clips import ArrayClip
@@ -51,13 +52,13 @@ def read_clip(clip: Clip, width: int | None = WIDTH, every: int = 1, frames: int
 
 
 def check_reading(width: int | None, every: int, frames: int | None) -> None:
-    """An error for settings of `read_clip` that read nothing."""
+    """Raise an error for settings of `read_clip` that read nothing."""
     if every < 1 or (width is not None and width < 1) or (frames is not None and frames < 1):
         raise AssayError(f"width={width}, every={every}, frames={frames} must be at least 1")
 
 
 def clips_of(inputs: Inputs, what: str) -> Sequence[Clip]:
-    """The clips that instances are; an error that says ``what`` takes clips where they are something else."""
+    """Give the instances as clips; an error says that ``what`` takes clips where they are something else."""
     items: Any = inputs.items
     if sparse.issparse(items) or not all(isinstance(item, Clip) for item in items):
         raise AssayError(f"{what} takes clips, not {type(items if sparse.issparse(items) else items[0]).__name__}")
@@ -66,44 +67,46 @@ def clips_of(inputs: Inputs, what: str) -> Sequence[Clip]:
 
 
 class GreyClips:
-    """Preprocessor: grey clips at half the width of the plan.
+    """Preprocessor that makes grey clips, by default at half the width of the plan.
 
     Args:
-        width: Of the frames in pixels.
-        every: Take every so-manieth frame.
-        frames: Take at most so many.
+        width: Width of the frames in pixels.
+        every: Step between the frames taken: 2 for every second frame.
+        frames: The largest number of frames to take; None for all.
     """
 
     def __init__(self, width: int = WIDTH // 2, every: int = 1, frames: int | None = None) -> None:
         check_reading(width, every, frames)
-        self.width, self.every, self.frames = width, every, frames
+        self.width = width
+        self.every = every
+        self.frames = frames
 
     def fit(self, inputs: Inputs) -> Self:
-        """Nothing is learned."""
+        """Check that the instances are clips; nothing is learned."""
         clips_of(inputs, type(self).__name__)
         return self
 
     def transform(self, inputs: Inputs) -> list[Array]:
-        """One array T×H×W for each clip."""
-        found = []
+        """Preprocess clips, each to an array T×H×W."""
+        arrays = []
         for i, clip in enumerate(clips_of(inputs, type(self).__name__)):
-            found.append(self._one(read_clip(clip, self.width, self.every, self.frames)))
+            arrays.append(self._processed(read_clip(clip, self.width, self.every, self.frames)))
             report(f"{type(self).__name__}: clips", i + 1, len(inputs))
-        return found
+        return arrays
 
-    def _one(self, frames: Array) -> Array:
+    def _processed(self, frames: Array) -> Array:
         return frames
 
 
 class ContrastClips(GreyClips):
-    """Preprocessor: grey clips after local contrast normalisation in space and time (`local_contrast`).
+    """Preprocessor that makes grey clips and normalises their local contrast in space and time (`local_contrast`).
 
     Args:
-        width: Of the frames in pixels.
-        every: Take every so-manieth frame.
-        frames: Take at most so many.
+        width: Width of the frames in pixels.
+        every: Step between the frames taken: 2 for every second frame.
+        frames: The largest number of frames to take; None for all.
         sigma: Standard deviation of the window in x and y, in pixels.
-        tau: In t, in frames.
+        tau: Standard deviation of the window in t, in frames.
     """
 
     def __init__(
@@ -112,21 +115,22 @@ class ContrastClips(GreyClips):
         super().__init__(width, every, frames)
         if sigma <= 0 or tau <= 0:
             raise AssayError(f"sigma={sigma} pixels and tau={tau} frames must be positive")
-        self.sigma, self.tau = sigma, tau
+        self.sigma = sigma
+        self.tau = tau
 
-    def _one(self, frames: Array) -> Array:
+    def _processed(self, frames: Array) -> Array:
         return local_contrast(torch.from_numpy(frames), self.sigma, self.tau).numpy()
 
 
 def as_vectors(X: Features, grid: tuple[int, int, int] = (4, 8, 8)) -> Array | sparse.csr_matrix:
-    """A matrix with one row for each instance.
+    """Turn features into a matrix with one row for each instance.
 
     Clips T×H×W are averaged over the parts of a grid (t, y, x) that covers each of them, so that clips of all sizes
     have the same number of features; of bags m×d the mean over their m windows is taken; a matrix is left alone.
 
     Args:
-        X: Clips, bags or a matrix.
-        grid: How many parts in t, y and x.
+        X: Features as clips, bags or a matrix.
+        grid: Number of parts in t, y and x.
 
     Example:
         >>> as_vectors([np.arange(4.0).reshape(1, 2, 2), np.ones((5, 3, 9))], grid=(1, 1, 2))

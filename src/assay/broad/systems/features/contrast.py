@@ -20,10 +20,10 @@ def local_contrast(clip: Tensor, sigma: float = 2.0, tau: float = 2.0, c: float 
     scaled to sum 1. A constant clip becomes 0.
 
     Args:
-        clip: T×H×W.
+        clip: Grey clip, T×H×W.
         sigma: Standard deviation of w in x and y, in pixels.
-        tau: In t, in frames.
-        c: The least to divide by; by default the mean of the local standard deviation over the clip.
+        tau: Standard deviation of w in t, in frames.
+        c: The smallest number to divide by; by default the mean of the local standard deviation over the clip.
 
     Example:
         >>> local_contrast(torch.full((4, 8, 8), 0.7)).any()
@@ -50,7 +50,7 @@ def local_contrast(clip: Tensor, sigma: float = 2.0, tau: float = 2.0, c: float 
 
 
 def _smooth(x: Tensor, sigma: float, tau: float) -> Tensor:
-    """w∗x, one axis after the other; renormalised along each, which is the same as all at once."""
+    """Compute w∗x one axis after the other, renormalised along each, which equals renormalising all at once."""
     for axis, width in enumerate((tau, sigma, sigma)):
         reach = math.ceil(3 * width)
         weights = torch.exp(-0.5 * (torch.arange(-reach, reach + 1, dtype=x.dtype, device=x.device) / width).square())

@@ -19,23 +19,23 @@ from assay.broad.systems.features.polyhedra import Polar, Polyhedron
 from assay.core.errors import AssayError
 
 Places = Tensor | np.ndarray[Any, Any] | Sequence[Sequence[float]]
-AT_ONCE = 2**16  # sub-blocks quantised together: what fits in caches, and enough to keep a GPU busy
+AT_ONCE = 2**16  # number of sub-blocks quantised together: it fits in caches, and keeps a GPU busy
 
 
 @dataclass(frozen=True)
 class Hog3D:
-    """Settings of the descriptor.
+    """Settings of the HOG3D descriptor.
 
     Args:
-        M: Cells of a box in x and in y.
-        N: Cells in t.
-        S: Sub-blocks of a cell in each direction; each votes with its summed gradient.
+        M: Number of cells of a box in x and in y.
+        N: Number of cells of a box in t.
+        S: Number of sub-blocks of a cell in each direction; each votes with its summed gradient.
         sigma0: Width and height in pixels of a box of spatial scale 1.
-        tau0: Frames of a box of temporal scale 1.
-        orientation: How a gradient votes.
-        normalise: ``"cells"``: each cell h becomes h / (‖h‖ + 0.02·S³). ``"vector"``: the whole descriptor to length
-            1, values cut off at 0.25, to length 1 again.
-        threshold: Descriptors shorter than this before they are normalised are discarded.
+        tau0: Number of frames of a box of temporal scale 1.
+        orientation: Bins of orientation that a gradient votes for.
+        normalise: How descriptors are normalised. ``"cells"``: each cell h becomes h / (‖h‖ + 0.02·S³). ``"vector"``:
+            the whole descriptor is scaled to length 1, values are cut off at 0.25, and it is scaled to length 1 again.
+        threshold: Length below which a descriptor, before it is normalised, is discarded.
 
     Example:
         >>> HOLLYWOOD2.dimensions, KTH.dimensions, WANG.dimensions
@@ -67,7 +67,7 @@ class Hog3D:
 
     @property
     def blocks(self) -> tuple[int, int, int]:
-        """Sub-blocks of a box in x, y, t."""
+        """Number of sub-blocks of a box in x, y and t."""
         return self.M * self.S, self.M * self.S, self.N * self.S
 
 
@@ -83,10 +83,10 @@ class Sampling:
 
     Args:
         patch: Width and height of the smallest box, in pixels.
-        length: Frames of the shortest.
-        stride: From one box to the next, as a share of its size: 0.5 for boxes that overlap by half.
-        spatial_scales: How many, each √2 times larger.
-        temporal_scales: How many, each √2 times longer.
+        length: Number of frames of the shortest box.
+        stride: Distance from one box to the next, as a share of its size: 0.5 for boxes that overlap by half.
+        spatial_scales: Number of sizes of boxes, each √2 times larger than the one before.
+        temporal_scales: Number of lengths of boxes, each √2 times longer than the one before.
     """
 
     patch: float = 18.0
@@ -110,12 +110,12 @@ REDUCED = Sampling(stride=1.0, spatial_scales=4, temporal_scales=1)
 def dense_boxes(
     shape: Sequence[int], settings: Hog3D = HOLLYWOOD2, sampling: Sampling = DENSE
 ) -> tuple[Tensor, Tensor]:
-    """Centres (n × 3: x, y, t) and scales (n × 2: σ, τ) of the boxes of a grid that lie inside a clip.
+    """Place boxes on a grid inside a clip; give their centres (n × 3: x, y, t) and scales (n × 2: σ, τ).
 
     Args:
-        shape: T, H, W of the clip. One too small for any box has none.
-        settings: Whose σ₀ and τ₀ the scales are relative to.
-        sampling: Sizes and strides.
+        shape: Shape T, H, W of the clip; a clip too small for any box has none.
+        settings: Settings whose σ₀ and τ₀ the scales are relative to.
+        sampling: Sizes and strides of the boxes.
 
     Example:
         >>> centres, scales = dense_boxes((10, 18, 36))
@@ -123,10 +123,12 @@ def dense_boxes(
         ([[9.0, 9.0, 5.0], [18.0, 9.0, 5.0], [27.0, 9.0, 5.0]], [18.0, 10.0])
     """
     frames, height, width = shape
-    centres, scales = [torch.empty(0, 3, dtype=torch.float64)], [torch.empty(0, 2, dtype=torch.float64)]
+    centres = [torch.empty(0, 3, dtype=torch.float64)]
+    scales = [torch.empty(0, 2, dtype=torch.float64)]
     for i in range(sampling.spatial_scales):
         for j in range(sampling.temporal_scales):
-            size, length = sampling.patch * math.sqrt(2) ** i, sampling.length * math.sqrt(2) ** j
+            size = sampling.patch * math.sqrt(2) ** i
+            length = sampling.length * math.sqrt(2) ** j
             along = [_centres(n, s, sampling.stride) for n, s in ((width, size), (height, size), (frames, length))]
             grid = torch.cartesian_prod(*along)
             centres.append(grid)
@@ -141,10 +143,10 @@ def _centres(extent: int, size: float, stride: float) -> Tensor:
 
 
 def integral_video(clip: Tensor) -> Tensor:
-    """Sums of gradients from the first pixel on, 3 × (W+1) × (H+1) × (T+1): of x, y and t differences.
+    """Sum the x, y and t differences of a clip from the first pixel on: 3 × (W+1) × (H+1) × (T+1).
 
-    Differences are [−1, 1] of neighbouring pixels, without smoothing, and 0 at the far border. In float64: sums over
-    boxes are differences of large numbers.
+    Differences are [−1, 1] of neighbouring pixels, without smoothing, and 0 at the far border. Sums are float64,
+    because sums over boxes are differences of large numbers.
 
     Example:
         >>> integral_video(torch.arange(6.0).view(1, 2, 3))[:, -1, -1, -1].tolist()   # 4 steps in x, 3 steps in y
@@ -154,7 +156,8 @@ def integral_video(clip: Tensor) -> Tensor:
     sums = x.new_zeros(3, *(n + 1 for n in x.shape))
     for axis, across in enumerate(((2, 1), (2, 0), (1, 0))):
         # Along their own axis, differences add up to what lies between the ends.
-        inner, last = sums[axis, 1:, 1:, 1:], x.shape[axis] - 1
+        inner = sums[axis, 1:, 1:, 1:]
+        last = x.shape[axis] - 1
         torch.sub(x.narrow(axis, 1, last), x.narrow(axis, 0, 1), out=inner.narrow(axis, 0, last))
         if last:
             inner.select(axis, last).copy_(inner.select(axis, last - 1))
@@ -164,7 +167,7 @@ def integral_video(clip: Tensor) -> Tensor:
 
 
 def hog3d(clip: Tensor, centres: Places, scales: Places, settings: Hog3D = HOLLYWOOD2) -> Tensor:
-    """Descriptors of boxes of a clip.
+    """Compute the HOG3D descriptors of boxes of a clip.
 
     A box has centre (x, y, t) and size σ·σ₀ × σ·σ₀ × τ·τ₀. It has M×M×N cells of S×S×S sub-blocks, edges rounded to
     whole pixels. The gradient g summed over a sub-block votes with ‖g‖ for its orientation; a cell is the histogram of
@@ -172,10 +175,10 @@ def hog3d(clip: Tensor, centres: Places, scales: Places, settings: Hog3D = HOLLY
     normalised.
 
     Args:
-        clip: T×H×W, grey, in [0, 1]; on any device.
-        centres: n × 3, (x, y, t) in pixels and frames from the corner of the first pixel.
-        scales: n × 2, (σ, τ).
-        settings: M, N, S, σ₀, τ₀, orientation, normalisation.
+        clip: Grey clip, T×H×W in [0, 1], on any device.
+        centres: Centres (x, y, t) of the boxes, n × 3, in pixels and frames from the corner of the first pixel.
+        scales: Scales (σ, τ) of the boxes, n × 2.
+        settings: Settings of the descriptor.
 
     Returns:
         n × M·M·N·bins; a row of NaN for a box with too little contrast to be described (`Hog3D.threshold`).
@@ -196,15 +199,15 @@ def hog3d(clip: Tensor, centres: Places, scales: Places, settings: Hog3D = HOLLY
     sizes = scale[:, [0, 0, 1]] * support
     starts = middle - sizes / 2
     _require_inside(clip, starts, sizes)
-    found = torch.empty(len(middle), settings.dimensions, dtype=clip.dtype, device=clip.device)
+    descriptors = torch.empty(len(middle), settings.dimensions, dtype=clip.dtype, device=clip.device)
     sums = integral_video(clip)
     for size in torch.unique(sizes, dim=0):
         chosen = (sizes == size).all(1).nonzero()[:, 0]
         axes = [_Axis.of(starts[chosen, a], float(size[a]), settings.blocks[a], settings.S) for a in range(3)]
         on_grid = math.prod(len(a.low) for a in axes) <= len(chosen) * math.prod(settings.blocks)
         cells = _cells_on_grid if on_grid else _cells_one_by_one
-        found[chosen] = _normalised(cells(sums, axes, settings, clip.dtype), settings)
-    return found
+        descriptors[chosen] = _normalised(cells(sums, axes, settings, clip.dtype), settings)
+    return descriptors
 
 
 def _require_clip(clip: Tensor) -> None:
@@ -228,7 +231,7 @@ def _require_inside(clip: Tensor, starts: Tensor, sizes: Tensor) -> None:
 
 @dataclass(frozen=True)
 class _Axis:
-    """Sub-blocks and cells of boxes along one axis; those that boxes on a grid share are here once."""
+    """Sub-blocks and cells of boxes along one axis; those that boxes on a grid share are held once."""
 
     edges: Tensor  # boxes × (sub-blocks + 1)
     low: Tensor  # of the different sub-blocks
@@ -250,7 +253,7 @@ class _Axis:
 
 
 def _cells_on_grid(sums: Tensor, axes: Sequence[_Axis], settings: Hog3D, dtype: torch.dtype) -> Tensor:
-    """Cells of boxes on a grid, boxes × M × M × N × bins: what boxes share is computed once."""
+    """Compute the cells of boxes on a grid, boxes × M × M × N × bins; what boxes share is computed once."""
     x, y, t = axes
     table = []
     for members in torch.split(x.members, max(AT_ONCE // (settings.S * len(y.low) * len(t.low)), 1)):
@@ -267,7 +270,7 @@ def _cells_on_grid(sums: Tensor, axes: Sequence[_Axis], settings: Hog3D, dtype: 
 
 
 def _gathered(votes: Tensor, axis: int, members: Tensor) -> Tensor:
-    """Votes of sub-blocks added up to those of their cells along one axis."""
+    """Add up the votes of sub-blocks to those of their cells along one axis."""
     total = votes.index_select(axis, members[:, 0])
     for others in members.T[1:]:
         total += votes.index_select(axis, others)
@@ -275,15 +278,15 @@ def _gathered(votes: Tensor, axis: int, members: Tensor) -> Tensor:
 
 
 def _cells_one_by_one(sums: Tensor, axes: Sequence[_Axis], settings: Hog3D, dtype: torch.dtype) -> Tensor:
-    """Cells of boxes anywhere, boxes × M × M × N × bins."""
+    """Compute the cells of boxes anywhere, boxes × M × M × N × bins."""
     M, N, S = settings.M, settings.N, settings.S
-    found = []
+    cells = []
     at_once = max(AT_ONCE // math.prod(settings.blocks), 1)
     for x, y, t in zip(*(torch.split(a.edges, at_once) for a in axes), strict=True):
         g = sums[:, x[:, :, None, None], y[:, None, :, None], t[:, None, None, :]].diff(dim=2).diff(dim=3).diff(dim=4)
         votes = settings.orientation(g.to(dtype))
-        found.append(votes.view(-1, len(x), M, S, M, S, N, S).sum((3, 5, 7)).movedim(0, -1))
-    return torch.cat(found)
+        cells.append(votes.view(-1, len(x), M, S, M, S, N, S).sum((3, 5, 7)).movedim(0, -1))
+    return torch.cat(cells)
 
 
 def _normalised(cells: Tensor, settings: Hog3D) -> Tensor:

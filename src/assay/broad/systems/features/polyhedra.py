@@ -48,9 +48,9 @@ class Polyhedron:
     scaled to ‖q‖ = ‖g‖.
 
     Args:
-        solid: ``"icosahedron"`` or ``"dodecahedron"``.
-        full: Keep opposite directions apart (20 or 12 bins), or add them up (10 or 6).
-        norm: Of q: 1 (the author's program: the bins together carry ‖g‖) or 2 (the paper).
+        solid: Polyhedron whose axes are used, ``"icosahedron"`` or ``"dodecahedron"``.
+        full: Whether opposite directions are kept apart (20 or 12 bins) or added up (10 or 6 bins).
+        norm: Norm of q that equals ‖g‖: 1 (the author's program: the bins together carry ‖g‖) or 2 (the paper).
 
     Example:
         >>> Polyhedron("dodecahedron", full=True)(axes("dodecahedron").T).argmax(0).tolist()
@@ -68,16 +68,17 @@ class Polyhedron:
 
     @property
     def bins(self) -> int:
-        """How many there are."""
+        """Number of bins."""
         return len(axes(self.solid)) // (1 if self.full else 2)
 
     def __call__(self, gradients: Tensor) -> Tensor:
-        """Shares, bins × …, of gradients 3 × … (x, y, t)."""
+        """Share out gradients, 3 × … (x, y, t), among the bins: bins × …."""
         directions = axes(self.solid).to(gradients)
         along = torch.tensordot(directions[: len(directions) // 2], gradients, 1)
         length = gradients.square().sum(0).sqrt()
         least = THRESHOLDS[self.solid] * length
-        forth, back = (along - least).clamp_(min=0), (-along - least).clamp_(min=0)
+        forth = (along - least).clamp_(min=0)
+        back = (-along - least).clamp_(min=0)
         shares = torch.cat([forth, back]) if self.full else forth + back
         total = shares.sum(0) if self.norm == 1 else shares.square().sum(0).sqrt()
         return shares * torch.where(total > 0, length / total, 0.0)
@@ -93,8 +94,8 @@ class Polar:
     (The author's program gives that share to the second bin, and loses length beyond the outer centres in time.)
 
     Args:
-        around: Bins in the picture plane.
-        along: Bins from forwards to backwards in time.
+        around: Number of bins in the picture plane.
+        along: Number of bins from forwards to backwards in time.
 
     Example:
         >>> Polar()(torch.tensor([0.0, 0.0, 2.0])).nonzero().tolist()      # all of it in one of 15 bins
@@ -110,11 +111,11 @@ class Polar:
 
     @property
     def bins(self) -> int:
-        """How many there are."""
+        """Number of bins."""
         return self.around * self.along
 
     def __call__(self, gradients: Tensor) -> Tensor:
-        """Shares, bins × …, of gradients 3 × … (x, y, t)."""
+        """Share out gradients, 3 × … (x, y, t), among the bins: bins × …."""
         x, y, t = gradients
         sign = torch.where(x != 0, x, torch.where(y != 0, y, t)).sign_()
         x, y, t = x.abs(), y * sign + 0.0, t * sign  # + 0: no negative zero, whose angle would be 180°
@@ -130,6 +131,6 @@ class Polar:
 
 
 def _near(place: Tensor, bins: int) -> Tensor:
-    """Bins × …: 1 at the centre of a bin, falling linearly to 0 at its neighbours'."""
+    """Weights of the bins, bins × …: 1 at the centre of a bin, falling linearly to 0 at its neighbours' centres."""
     centres = torch.arange(bins, dtype=place.dtype, device=place.device).view(-1, *[1] * place.ndim)
     return torch.rsub((centres - place).abs_(), 1).relu_()

@@ -26,16 +26,16 @@ _WORD = re.compile(r"\w+(?:['’]\w+)*")
 
 @dataclass(eq=False)
 class BagOfWords:
-    """Reviews as rows, the most frequent terms of the training reviews as columns.
+    """Turns reviews into rows of counts, one column for each of the most frequent terms of the training reviews.
 
     Where reviews come as a matrix of counts, its columns are the terms. A review that has none of the terms is an
     empty row. Terms as frequent as the last one taken are taken in the order of the alphabet (of the columns).
 
     Args:
-        terms: At most so many terms, by how often they occur in all.
-        weights: ``"counts"``; ``"binary"``, 1 where a term occurs; ``"tfidf"``, counts times
+        terms: The largest number of terms, taken by how often they occur in all.
+        weights: Value of a term: ``"counts"``; ``"binary"``, 1 where a term occurs; ``"tfidf"``, counts times
             ln((1 + n) / (1 + n_t)) + 1, where n_t of n training reviews have term t, each row of Euclidean length 1.
-        lower: Make capitals small.
+        lower: Whether capitals are made lower-case.
 
     Example:
         >>> reviews = Inputs(["Good food, good wine", "Bad food"], ("a", "b"))
@@ -57,7 +57,7 @@ class BagOfWords:
             raise AssayError(f"weights={self.weights!r} is none of {', '.join(map(repr, WEIGHTS))}")
 
     def fit(self, inputs: Inputs) -> Self:
-        """Chooses the terms from training reviews."""
+        """Choose the terms from training reviews."""
         items: Any = inputs.items
         if len(inputs) == 0:
             raise AssayError("there are no reviews to choose terms from")
@@ -84,7 +84,7 @@ class BagOfWords:
         return self
 
     def transform(self, inputs: Inputs) -> sparse.csr_matrix:
-        """Reviews × terms."""
+        """Compute the weighted counts of terms, reviews × terms."""
         counted = self._counted(inputs)
         if self.weights == "binary":
             counted.data[:] = 1
@@ -106,7 +106,8 @@ class BagOfWords:
             counted = counts[:, self.vocabulary_].astype(np.float32)
         else:
             place = {term: column for column, term in enumerate(self.vocabulary_)}
-            columns, ends = array("i"), array("q", [0])
+            columns = array("i")
+            ends = array("q", [0])
             for text in items:
                 columns.extend([place[word] for word in self._words(text) if word in place])
                 ends.append(len(columns))

@@ -1,1 +1,1 @@
-"""Unsupervised learners."""
+"""Unsupervised deep learners of video and text."""

@@ -1,6 +1,6 @@
-"""Stacks that learn from video blocks as learners from whole clips: blocks, words, histograms.
+"""Stacks that learn from blocks of video, made learners from whole clips by histograms of visual words.
 
-The bag of features of Wang et al. 2009, with learned descriptors as in Le, Zou, Yeung, Ng 2011.
+This is the bag of features of Wang et al. 2009, with learned descriptors as in Le, Zou, Yeung, Ng 2011.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from assay.networks import ConvolutionalDeepBeliefNetwork, StackedISA
 from assay.training import Greedy
 
 Size = tuple[int, int, int]
-BATCH = 256  # blocks at a time
-STARTS = 3  # of k-means
+BATCH = 256  # number of blocks described at a time
+STARTS = 3  # number of starts of k-means
 
 
 @dataclass(eq=False)
 class ClipLearner(StackLearner):
-    """A stack that learns from blocks as a learner from clips, each frames × height × width.
+    """A learner from clips (frames × height × width) made of a stack that learns from blocks of them.
 
     Learning: ``blocks`` blocks from random places of each clip teach the stack; then, for each layer, the descriptors
     of as many others are clustered by k-means into ``words``. Representing: the blocks on a grid are described by a
@@ -39,15 +39,16 @@ class ClipLearner(StackLearner):
     A layer is shown blocks as large as it looks at, so that a descriptor has one value for each of its features.
 
     Args:
-        stack: What learns.
+        stack: The stack of layers.
         sizes: Frames, height and width of the blocks each layer describes; the stack learns from blocks of the last.
         step: Frames, rows and columns from one block of the grid to the next.
-        blocks: Taken from each clip to learn from.
-        words: In the vocabulary of each layer.
+        blocks: Number of blocks taken from each clip to learn from.
+        words: Number of words in the vocabulary of each layer.
         weighted: Whether a block votes with the summed activation of the first layer rather than with 1.
-        window: Frames of a window: a clip becomes a bag with a histogram for each; the rest at the end joins the last.
-        settings: How the stack learns, where it takes settings.
-        seed: Of the blocks taken and of the clustering.
+        window: Number of frames of a window: a clip becomes a bag with a histogram for each window; frames left over at
+            the end join the last window. None for one histogram of the whole clip.
+        settings: Settings of the stack's learning, where it takes any.
+        seed: Seed of the choice of blocks and of the clustering.
         device: ``"cpu"`` or ``"cuda"``.
 
     Example:
@@ -87,7 +88,7 @@ class ClipLearner(StackLearner):
         return self
 
     def transform(self, X: Features, layer: int = -1) -> Features:
-        """Histograms of a layer's words: clips × words; with a window a list of windows × words."""
+        """Compute histograms of a layer's words: clips × words; with a window, a list of windows × words."""
         self.stack.require_layer(layer)
         if not self.vocabularies_:
             raise AssayError("this learner has not learned yet: fit first")
@@ -102,13 +103,13 @@ class ClipLearner(StackLearner):
         return bags if self.window is not None else np.concatenate([np.empty((0, self.words)), *bags])
 
     def _histogram(self, clip: Array, layer: int, number: int) -> Array:
-        """Votes for each word, divided by their sum."""
+        """Count the votes for each word in a clip, and divide them by their sum."""
         size = self.sizes[layer]
         votes = np.zeros(self.words)
         for first in range(0, len(clip) - size[0] + 1, self.step[0]):
             grid = sliding_window_view(clip[first : first + size[0]], size)[0, :: self.step[1], :: self.step[2]]
-            found, activation = self._described(grid.reshape(-1, *size), layer)
-            nearest = pairwise_distances_argmin(found, self.vocabularies_[layer])
+            descriptors, activation = self._described(grid.reshape(-1, *size), layer)
+            nearest = pairwise_distances_argmin(descriptors, self.vocabularies_[layer])
             if self.weighted and activation.min() < 0:
                 raise AssayError(f"weighted={self.weighted}: activations of {self.layers[0]} are negative")
             votes += np.bincount(nearest, activation if self.weighted else None, self.words)
@@ -117,24 +118,24 @@ class ClipLearner(StackLearner):
         return np.asarray(votes / votes.sum())
 
     def _learn_around(self, X: Features) -> None:
-        """The vocabulary of each layer."""
+        """Learn the vocabulary of each layer."""
         clips = self._checked(X, self.sizes[-1])
         self.vocabularies_ = []
         for layer in range(len(self.layers)):
             with on_device(self.stack, self.device):
-                found, _ = self._described(self._sampled(clips, self.sizes[layer], 1 + layer), layer)
-            distinct = len(np.unique(found, axis=0))
+                descriptors, _ = self._described(self._sampled(clips, self.sizes[layer], 1 + layer), layer)
+            distinct = len(np.unique(descriptors, axis=0))
             if distinct < self.words:
                 raise AssayError(
                     f"words={self.words}, but {self.blocks} blocks of each of {len(clips)} clips have {distinct} "
                     f"different descriptors in {self.layers[layer]}: ask for fewer words, or take more blocks"
                 )
-            clusters = MiniBatchKMeans(self.words, n_init=STARTS, random_state=self.seed).fit(found)
+            clusters = MiniBatchKMeans(self.words, n_init=STARTS, random_state=self.seed).fit(descriptors)
             self.vocabularies_.append(np.asarray(clusters.cluster_centers_))
             report("learning words", layer + 1, len(self.layers))
 
     def _sampled(self, clips: list[Array], size: Size, stream: int) -> Array:
-        """Blocks from random places of each clip, blocks × frames × height × width."""
+        """Take blocks from random places of each clip: blocks × frames × height × width."""
         if not clips:
             raise AssayError("there are no clips to learn from")
         rng = np.random.default_rng((self.seed, stream))
@@ -148,19 +149,20 @@ class ClipLearner(StackLearner):
 
     @torch.no_grad()
     def _described(self, blocks: Array, layer: int) -> tuple[Array, Array]:
-        """Descriptors of blocks by a layer, and the summed activation of the first layer."""
-        found, activation = [], []
+        """Describe blocks by a layer; give the descriptors, and the summed activation of the first layer."""
+        descriptors = []
+        activation = []
         for first in range(0, len(blocks), BATCH):
             x = torch.tensor(blocks[first : first + BATCH], device=self.device)
             for i, part in enumerate(self.stack.stack[: layer + 1]):
                 x = part(x)
                 if i == 0:
                     activation.append(x.flatten(1).sum(1).cpu().numpy())
-            found.append(x.flatten(1).cpu().numpy())
-        return np.concatenate(found), np.concatenate(activation)
+            descriptors.append(x.flatten(1).cpu().numpy())
+        return np.concatenate(descriptors), np.concatenate(activation)
 
     def _checked(self, X: Features, size: Size) -> list[Array]:
-        """The clips, if each is frames × height × width, finite and as large as a block."""
+        """Check that each clip is frames × height × width, finite and as large as a block, and give the clips."""
         if not isinstance(X, (list, np.ndarray)):
             raise AssayError(f"features are a {type(X).__name__}, not a list of clips")
         clips = [np.asarray(clip, np.float32) for clip in X]
@@ -191,16 +193,16 @@ def isa_clips(
     seed: int = 0,
     device: str = "cpu",
 ) -> ClipLearner:
-    """Stacked ISA on blocks of clips; see `assay.networks.StackedISA` and `ClipLearner`.
+    """Make a learner of stacked ISA on blocks of clips; see `assay.networks.StackedISA` and `ClipLearner`.
 
     Args:
         sizes: Frames, height and width of a block of each layer.
-        components: Directions that the inputs of each layer are whitened to.
-        groups: Directions in a subspace, for each layer.
-        stride: Between blocks of a layer inside a block of the next.
-        iterations: Steps of learning for each layer, at most.
-        step, blocks, words, weighted, window, device: As of a `ClipLearner`.
-        seed: Of everything drawn.
+        components: Number of directions that the inputs of each layer are whitened to.
+        groups: Number of directions in a subspace, for each layer.
+        stride: Distance between blocks of a layer inside a block of the next.
+        iterations: The largest number of learning steps for each layer.
+        step, blocks, words, weighted, window, device: Settings of the `ClipLearner`.
+        seed: Seed of all random draws.
 
     Le, Zou, Yeung, Ng 2011; 200 blocks of each clip, 3,000 words and weighted votes as in their released system.
     """
@@ -227,29 +229,30 @@ def cdbn_clips(
     seed: int = 0,
     device: str = "cpu",
 ) -> ClipLearner:
-    """A convolutional deep belief network on patches of single frames, voting in windows.
+    """Make a learner of a convolutional deep belief network on patches of single frames, voting in windows.
 
     See `assay.networks.ConvolutionalDeepBeliefNetwork` and `ClipLearner`. A feature of layer n looks at a square of
     side s_n = pool·s_{n−1} + size − 1, s_0 = 1: 6, 16 and 36 pixels for filters of 5 pooled by 2.
 
     Args:
-        maps: Feature maps of each layer.
-        size: Side of the filters.
-        pool: Side of the pooling blocks.
+        maps: Number of feature maps of each layer.
+        size: Side of the filters, in pixels.
+        pool: Side of the pooling blocks, in pixels.
         sigma: σ of the pixels, which have a standard deviation of about 1 after contrast normalisation.
-        weight_decay: λ.
-        sparsity: β.
-        target: ρ, the mean activation aimed at.
-        step, blocks, words, weighted, window, device: As of a `ClipLearner`; blocks are patches of one frame.
-        epochs: Passes over the patches for each layer.
-        batch_size: Patches per step.
-        learning_rate: Of Adam, at the start.
-        seed: Of everything drawn.
+        weight_decay: Weight λ of the penalty on large weights.
+        sparsity: Weight β of the penalty on activations away from the target.
+        target: Mean activation ρ aimed at.
+        step, blocks, words, weighted, window, device: Settings of the `ClipLearner`; blocks are patches of one frame.
+        epochs: Number of passes over the patches for each layer.
+        batch_size: Number of patches per step.
+        learning_rate: Learning rate of Adam at the start.
+        seed: Seed of all random draws.
 
     Lee, Grosse, Ranganath, Ng 2009.
     """
     stack = ConvolutionalDeepBeliefNetwork(1, maps, size, pool, sigma, weight_decay, sparsity, target, seed)
-    sizes, side = [], 1
+    sizes = []
+    side = 1
     for _ in maps:
         side = pool * side + size - 1
         sizes.append((1, side, side))

@@ -1,4 +1,4 @@
-"""The evaluators' own deep system, to test the harness with: rectified random projections on top of each other.
+"""The evaluators' own deep system, a stack of rectified random projections to test the harness with.
 
 Nothing in it learns but the scale of each layer; it is there to be run end to end before anybody else's system is.
 """
@@ -16,11 +16,13 @@ from assay.core.errors import AssayError
 
 
 class RandomProjections:
-    """h₀ = x, hᵢ = max(0, Wᵢhᵢ₋₁)/sᵢ with normal Wᵢ; sᵢ, the root mean square of the layer, is learned.
+    """A stack of rectified random projections, of which only the scale of each layer is learned.
+
+    h₀ = x, hᵢ = max(0, Wᵢhᵢ₋₁)/sᵢ with normal Wᵢ; sᵢ, the root mean square of the layer, is learned.
 
     Args:
-        units: Of each layer.
-        seed: Of the projections.
+        units: Number of units of each layer.
+        seed: Seed of the random projections.
 
     Example:
         >>> learner = RandomProjections(units=(8, 8, 8)).fit(np.eye(5))
@@ -33,24 +35,26 @@ class RandomProjections:
     def __init__(self, units: tuple[int, ...] = (200, 200, 200), seed: int = 0) -> None:
         if not units or min(units) < 1:
             raise AssayError(f"units={units}: every layer has at least one")
-        self.units, self.seed = tuple(units), seed
+        self.units = tuple(units)
+        self.seed = seed
         self.weights_: list[Array] = []
         self.scales_: list[float] = []
 
     @property
     def layers(self) -> list[str]:
-        """One for each projection."""
+        """Names of the layers, one for each projection."""
         return [f"projection.{i}" for i in range(len(self.units))]
 
     def shallow(self) -> Self:
-        """The same with its first layer only."""
+        """Make the same learner with its first layer only, not fitted."""
         return type(self)(self.units[:1], self.seed)
 
     def fit(self, X: Features) -> Self:
-        """Draw the projections, learn the scales."""
+        """Draw the projections and learn the scales."""
         rng = np.random.default_rng(self.seed)
         matrix: Any = as_vectors(X)
-        self.weights_, self.scales_ = [], []
+        self.weights_ = []
+        self.scales_ = []
         below = matrix.shape[1]
         for units in self.units:
             self.weights_.append(rng.standard_normal((below, units)) / np.sqrt(below))
@@ -61,13 +65,13 @@ class RandomProjections:
         return self
 
     def untrained(self, X: Features) -> Self:
-        """Projections drawn, no scale learned: the first point of a learning curve."""
+        """Draw the projections but learn no scales: the first point of a learning curve."""
         self.fit(X)
         self.scales_ = [1.0] * len(self.units)
         return self
 
     def transform(self, X: Features, layer: int = -1) -> Array:
-        """The representation of a layer."""
+        """Compute the representation of a layer."""
         if not self.weights_:
             raise AssayError("this learner has not learned yet: fit first")
         return self._forward(as_vectors(X), layer % len(self.units))

@@ -14,7 +14,7 @@ from assay.networks import LearnedStack
 
 @contextmanager
 def on_device(stack: LearnedStack, device: str) -> Iterator[None]:
-    """Inside the block the stack is on ``device``; outside on the CPU, so that what is saved opens everywhere."""
+    """Keep a stack on ``device`` inside a block, and on the CPU outside, so that what is saved opens everywhere."""
     stack.to(device)
     try:
         yield
@@ -24,10 +24,10 @@ def on_device(stack: LearnedStack, device: str) -> Iterator[None]:
 
 @dataclass(eq=False)
 class StackLearner(ABC):
-    """What learners that are a stack, and something learned around it (scales, vocabularies), have in common.
+    """A learner that is a stack of layers and something learned around it (scales, vocabularies).
 
     Args:
-        stack: What learns.
+        stack: The stack of layers.
     """
 
     stack: LearnedStack
@@ -38,22 +38,22 @@ class StackLearner(ABC):
         return self.stack.layers
 
     def shallow(self) -> Self:
-        """The same with the first layer only, not fitted."""
+        """Make the same learner with the first layer only, not fitted."""
         return replace(self, stack=self.stack.shallow())
 
     def untrained(self, X: Features) -> Self:
-        """The layers as they were before learning; only what is around them is learned."""
+        """Reset the layers to what they were before learning; learn only what is around them."""
         self.stack.stack.load_state_dict(self.stack.start)
         self._learn_around(X)
         return self
 
     @abstractmethod
     def fit(self, X: Features) -> Self:
-        """Learn, from the beginning, without labels."""
+        """Learn from features without labels, starting anew."""
 
     @abstractmethod
     def transform(self, X: Features, layer: int = -1) -> Features:
-        """The representation of a layer."""
+        """Compute the representation of a layer."""
 
     @abstractmethod
     def _learn_around(self, X: Features) -> None: ...

@@ -1,4 +1,4 @@
-"""Stacks that learn from text: matrices of terms, sparse or not, one mini-batch dense at a time."""
+"""Stacks that learn from text, given as matrices of terms, sparse or dense; only one mini-batch is dense at a time."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from assay.networks import StackedAutoencoder, StackedDenoisingAutoencoder
 from assay.training import Greedy
 
 Span = Literal["unit", "centred"]
-ROWS = 2048  # rows that are dense at a time
+ROWS = 2048  # number of rows that are dense at a time
 
 
 @dataclass(eq=False)
 class MatrixLearner(StackLearner):
-    """A stack as a learner from a matrix of features, n rows, dense or sparse.
+    """A stack that learns from a matrix of features, n rows, dense or sparse.
 
     Each column is scaled by its least and greatest value in training and cut off there; a column that is constant in
     training becomes 0. The matrix is never dense as a whole on the CPU: learning takes
     ``samples`` rows, chosen by chance, and puts them together on ``device``; representing takes 2,048 rows at a time.
 
     Args:
-        stack: What learns; its first layer has an ``encoder``.
-        span: ``"unit"`` for (x − low)/(high − low) in [0, 1]; ``"centred"`` for (x − mean)/s in [−1, 1], s the greatest
-            distance from the mean. (Rare words are nearly always absent: uncentred, in [−1, 1], they would add up to a
-            large constant that saturates tanh units.)
-        samples: Rows to learn from at most; rows × columns × 4 bytes are on the device.
-        epochs: Passes over them for each layer.
-        batch_size: Rows per step.
-        learning_rate: Of Adam, at the start.
-        seed: Of the rows taken, of their order, and of what layers sample.
+        stack: The stack of layers; its first layer has an ``encoder``.
+        span: How columns are scaled: ``"unit"`` for (x − low)/(high − low) in [0, 1]; ``"centred"`` for (x − mean)/s in
+            [−1, 1], s the greatest distance from the mean. (Rare words are nearly always absent: uncentred, in
+            [−1, 1], they would add up to a large constant that saturates tanh units.)
+        samples: The largest number of rows to learn from; rows × columns × 4 bytes are on the device.
+        epochs: Number of passes over these rows for each layer.
+        batch_size: Number of rows per step.
+        learning_rate: Learning rate of Adam at the start.
+        seed: Seed of the choice of rows, of their order, and of what layers sample.
         device: ``"cpu"`` or ``"cuda"``.
 
     Example:
@@ -72,15 +72,15 @@ class MatrixLearner(StackLearner):
         chosen = np.random.default_rng(self.seed).permutation(matrix.shape[0])[: self.samples]
         chosen.sort()
         with on_device(self.stack, self.device):
-            seen = torch.empty(len(chosen), matrix.shape[1], device=self.device)
+            samples = torch.empty(len(chosen), matrix.shape[1], device=self.device)
             for first in range(0, len(chosen), ROWS):
                 rows = chosen[first : first + ROWS]
-                seen[first : first + len(rows)] = self._dense(matrix[rows]).to(self.device)
-            self.stack.fit(seen, settings=self.settings)
+                samples[first : first + len(rows)] = self._dense(matrix[rows]).to(self.device)
+            self.stack.fit(samples, settings=self.settings)
         return self
 
     def transform(self, X: Features, layer: int = -1) -> Array:
-        """The representation of a layer, rows × units."""
+        """Compute the representation of a layer, rows × units."""
         matrix = self._checked(X)
         if self.low_ is None:
             raise AssayError("this learner has not learned yet: fit first")
@@ -93,14 +93,17 @@ class MatrixLearner(StackLearner):
         matrix = self._checked(X)
         if matrix.shape[0] == 0:
             raise AssayError("there are no rows to learn from")
-        low, high = matrix.min(axis=0), matrix.max(axis=0)
+        low = matrix.min(axis=0)
+        high = matrix.max(axis=0)
         if sparse.issparse(matrix):
-            low, high = low.toarray(), high.toarray()
-        self.low_, self.high_ = np.asarray(low, np.float32).ravel(), np.asarray(high, np.float32).ravel()
+            low = low.toarray()
+            high = high.toarray()
+        self.low_ = np.asarray(low, np.float32).ravel()
+        self.high_ = np.asarray(high, np.float32).ravel()
         self.mean_ = np.asarray(matrix.mean(axis=0), np.float32).ravel()
 
     def _checked(self, X: Features) -> Any:
-        """The features, if they are a matrix with as many columns as the stack has inputs."""
+        """Check that features are a matrix with as many columns as the stack has inputs, and give that matrix."""
         inputs = self.stack.stack[0].get_parameter("encoder.weight").shape[1]
         if isinstance(X, list):
             raise AssayError(f"features are a list of {len(X)} arrays, not a matrix of rows × {inputs}")
@@ -112,13 +115,13 @@ class MatrixLearner(StackLearner):
         return matrix
 
     def _dense(self, rows: Any) -> Tensor:
-        """Rows as the stack takes them: dense and scaled."""
+        """Make rows dense and scale them, as the stack takes them."""
         assert self.low_ is not None and self.high_ is not None and self.mean_ is not None
         x = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, np.float32)
-        from_ = self.low_ if self.span == "unit" else self.mean_
-        spread = np.maximum(self.high_ - from_, from_ - self.low_)
+        origin = self.low_ if self.span == "unit" else self.mean_
+        spread = np.maximum(self.high_ - origin, origin - self.low_)
         varies = self.high_ > self.low_
-        scaled = (np.clip(x, self.low_, self.high_) - from_) / np.where(varies, spread, 1)
+        scaled = (np.clip(x, self.low_, self.high_) - origin) / np.where(varies, spread, 1)
         return torch.from_numpy(np.where(varies, scaled, 0).astype(np.float32))
 
 
@@ -135,16 +138,16 @@ def sparse_autoencoder_text(
     seed: int = 0,
     device: str = "cpu",
 ) -> MatrixLearner:
-    """Tanh autoencoders with sparse activations on text; see `assay.networks.StackedAutoencoder`.
+    """Make tanh autoencoders with sparse activations for text; see `assay.networks.StackedAutoencoder`.
 
     Args:
-        inputs: Columns of the features.
-        hidden: Units of each layer.
-        weight_decay: λ.
-        sparsity: β.
-        target: ρ, the mean activation aimed at; units are silent at −1.
-        samples, epochs, batch_size, learning_rate, device: As of a `MatrixLearner`.
-        seed: Of initial weights and of learning.
+        inputs: Number of columns of the features.
+        hidden: Number of units of each layer.
+        weight_decay: Weight λ of the penalty on large weights.
+        sparsity: Weight β of the penalty on activations away from the target.
+        target: Mean activation ρ aimed at; units are silent at −1.
+        samples, epochs, batch_size, learning_rate, device: Settings of the `MatrixLearner`.
+        seed: Seed of the initial weights and of learning.
     """
     stack = StackedAutoencoder(inputs, hidden, weight_decay, sparsity, target, seed)
     return MatrixLearner(stack, "centred", samples, epochs, batch_size, learning_rate, seed, device)
@@ -163,16 +166,16 @@ def denoising_text(
     seed: int = 0,
     device: str = "cpu",
 ) -> MatrixLearner:
-    """Denoising autoencoders of rectifiers on text; see `assay.networks.StackedDenoisingAutoencoder`.
+    """Make denoising autoencoders of rectifiers for text; see `assay.networks.StackedDenoisingAutoencoder`.
 
     Args:
-        inputs: Columns of the features.
-        hidden: Units of each layer (5,000 in the paper).
+        inputs: Number of columns of the features.
+        hidden: Number of units of each layer (5,000 in the paper).
         masking: Share of the input set to 0 while the first layer learns.
         gaussian: Standard deviation of the noise while the others learn.
-        sparsity: λ, the weight of Σ|h|.
-        samples, epochs, batch_size, learning_rate, device: As of a `MatrixLearner`.
-        seed: Of initial weights and of learning.
+        sparsity: Weight λ of the penalty Σ|h| on activations.
+        samples, epochs, batch_size, learning_rate, device: Settings of the `MatrixLearner`.
+        seed: Seed of the initial weights and of learning.
 
     Glorot, Bordes, Bengio 2011.
     """

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 import zoo
 from assay import AssayError, Subject
 from assay.measures.complexity.affine import folded_weights
-from assay.measures.complexity.moved_weights import MovedNetwork
+from assay.measures.complexity.moved_weights import PerturbedWeights
 from assay.measures.complexity.sharpness import EPSILON, KINDS, Sharpness, largest_within, reach
 from assay.stimuli import Labelled
 
@@ -146,9 +146,9 @@ def test_where_folding_would_change_the_network_its_own_weights_are_moved():
     subject = Subject(AroundNorm())
     data = Labelled(np.random.default_rng(0).normal(size=(9, 4)), np.arange(9) % 2)
     with subject.showing():
-        moved = MovedNetwork(subject, data, 9)
-        assert list(moved.weights) == [name for name, _ in subject.module.named_parameters()]
-        np.testing.assert_array_equal(moved.right({}), subject(data.shown()).argmax(1).numpy() == data.labels)
+        perturbed = PerturbedWeights(subject, data, 9)
+        assert list(perturbed.weights) == [name for name, _ in subject.module.named_parameters()]
+        np.testing.assert_array_equal(perturbed.right({}), subject(data.shown()).argmax(1).numpy() == data.labels)
 
 
 class Imported(nn.Module):
@@ -170,6 +170,7 @@ def test_the_weights_of_an_imported_network_are_its_buffers():
 # -- the measure ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_results_depend_on_the_seed_and_not_on_the_batch_size():
     subject = Subject(zoo.build("vgg"))
     data = labelled_by(subject, 3 * zoo.images(12))

@@ -16,7 +16,7 @@ from assay.subject.subject import Subject
 
 @dataclass(frozen=True)
 class Affine:
-    """What `affine_layers` found.
+    """The affine layers of a network, its weights, and the sum over its paths of squared products.
 
     ``weights`` are the network's own tensors: its parameters, or the weights and biases of its layers where it has no
     parameters (one imported from a file of buffers). ``squared`` is the sum of the outputs of the network with squared
@@ -32,15 +32,15 @@ class Affine:
 
 
 def affine_layers(subject: Subject, shape: tuple[int, ...] | None = None) -> Affine:
-    """Run a float64 copy of the network with squared weights, once, on ones; keep every affine layer it calls.
+    """Find the affine layers of a network by running a float64 copy of it, with squared weights, once on ones.
 
     Batch norm at evaluation is x ↦ s·x + t with s = γ/√(v + ε) and t = β − s·m, of running mean m and variance v.
     Straight after a linear or convolutional layer it is folded into it: W ← s·W, b ← s·b + t. After anything else it
     is a layer of its own, with the diagonal of weights s.
 
     Args:
-        subject: The network.
-        shape: Of one input, without the batch axis; by default that of the subject's example.
+        subject: The network; it is copied and left as it is.
+        shape: Shape of one input, without the batch axis; by default that of the subject's example.
     """
     module = copy.deepcopy(subject.module).to("cpu", torch.float64).eval()
     ones = torch.ones_like(_example(subject, shape), dtype=torch.float64)
@@ -63,7 +63,7 @@ def affine_layers(subject: Subject, shape: tuple[int, ...] | None = None) -> Aff
 
 
 def _example(subject: Subject, shape: tuple[int, ...] | None) -> Tensor:
-    """One input, as the network itself takes it."""
+    """An input of the given shape, or the example of the subject, after its preprocessing."""
     given: Any = subject.example if shape is None else shape
     if given is None:
         raise AssayError(f"no input of {subject.name!r} is known: give shape=(…), of one input without the batch axis")
@@ -91,10 +91,11 @@ def folded_weights(subject: Subject, shape: tuple[int, ...], fold: bool = True) 
     A folded layer's bias is where its batch norm has one, else where the layer has one. Where neither has, and where
     a layer is called twice, nothing is folded; nor with ``fold`` off.
     """
-    found = affine_layers(subject, shape)
-    tensors, weights = dict(found.weights), list(found.weights)
+    affine = affine_layers(subject, shape)
+    tensors = dict(affine.weights)
+    weights = list(affine.weights)
     modules = dict(subject.module.named_modules())
-    layers = [layer for layer in found.layers if {"weight", "norm"} <= set(layer.sources)]
+    layers = [layer for layer in affine.layers if {"weight", "norm"} <= set(layer.sources)]
     for layer in layers if fold else []:
         weight, norm = layer.sources["weight"], layer.sources["norm"]
         biases = [name for name in (f"{norm}.bias", layer.sources.get("bias", "")) if name in tensors]

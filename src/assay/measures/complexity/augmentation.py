@@ -32,7 +32,7 @@ PENALTIES = {
 
 
 def saturation(x: Tensor, factor: Tensor) -> Tensor:
-    """Saturation of RGB pictures in [0, 1] times a factor each, hue and value kept.
+    """RGB pictures in [0, 1] with the saturation of each multiplied by a factor, hue and value kept.
 
     With V = max_c x_c and S = 1 − min_c x_c/V, the new saturation is min(1, f·S): x_c ← V − (V − x_c)·min(f, 1/S).
     Grey pictures of one channel stay as they are.
@@ -47,7 +47,7 @@ def saturation(x: Tensor, factor: Tensor) -> Tensor:
 
 
 def central_crop(x: Tensor, share: float = 0.9) -> Tensor:
-    """The middle of pictures, a border of ⌊(1 − share)·n/2⌋ off each side, resized bilinearly to the size they had.
+    """Pictures without a border of ⌊(1 − share)·n/2⌋ at each side, resized bilinearly to the size they had.
 
     Example:
         >>> central_crop(torch.arange(4.0).expand(1, 1, 4, 4), 0.5)[0, 0, 0]
@@ -60,7 +60,7 @@ def central_crop(x: Tensor, share: float = 0.9) -> Tensor:
 
 
 def sobel(x: Tensor) -> Tensor:
-    """Horizontal Sobel derivative of each channel over 4, plus one half; edges reflected.
+    """Horizontal Sobel derivative of each channel, divided by 4, plus one half; edges are reflected.
 
     Example:
         >>> sobel(torch.tensor([0.0, 0.0, 0.25, 0.25]).expand(1, 1, 3, 4))[0, 0, 1]
@@ -73,7 +73,7 @@ def sobel(x: Tensor) -> Tensor:
 
 
 def erase(x: Tensor, boxes: Tensor) -> Tensor:
-    """Zeros in a box of each picture: top, left, height, width.
+    """Pictures with a box of each set to zero; boxes are rows of top, left, height, width.
 
     Example:
         >>> erase(torch.ones(1, 1, 2, 3), torch.tensor([[0, 1, 1, 2]]))[0, 0]
@@ -88,7 +88,7 @@ def erase(x: Tensor, boxes: Tensor) -> Tensor:
 
 
 def penalties(before: Tensor, after: Tensor, penalty: float) -> Tensor:
-    """What each input costs: the penalty if the predicted class changed, else the change of its probability.
+    """Cost of each input: the penalty if its predicted class changed, else the change of that class's probability.
 
     |max softmax f(x) − max softmax f(x')| where argmax f(x) = argmax f(x'), otherwise ``penalty``.
 
@@ -115,12 +115,13 @@ class AugmentationRobustness(Measure):
     minus this, times the number of pictures). ``low``, ``high``: 95 % interval (bootstrap over inputs), ``n`` inputs.
 
     Args:
-        data: What the network was trained on: pictures of 1 or 3 channels; saturation needs values in [0, 1].
-        augmentations: Which.
-        samples: How many pictures, drawn at random; None for all. The released code takes 12,864.
-        bootstrap: Resamples for the intervals; 0 for none.
-        seed: Of the sample, the factors, the boxes and the bootstrap.
-        batch_size: Pictures per forward pass; by default 32 on a CPU and 256 on a GPU.
+        data: The pictures and labels that the network was trained on, of 1 or 3 channels; saturation needs values in
+            [0, 1].
+        augmentations: Names of the augmentations to show; all seven by default.
+        samples: Number of pictures, drawn at random; None for all. The released code takes 12,864.
+        bootstrap: Number of resamples for the intervals; 0 for none.
+        seed: Seed of the random sample, factors, boxes and resamples.
+        batch_size: Number of pictures per pass; by default 32 on a CPU and 256 on a GPU.
 
     Example:
         >>> net = torch.nn.Sequential(torch.nn.AdaptiveMaxPool2d((1, 2)), torch.nn.Flatten())   # which half is lighter
@@ -162,15 +163,15 @@ class AugmentationRobustness(Measure):
             )
 
     def check(self, subject: Subject) -> None:
-        """The network tells as many classes as there are labels."""
+        """Check that the network tells at least as many classes as the data have."""
         require_classes(subject, self.data)
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
-        """Show every picture as it is and augmented."""
+        """Show every picture as it is and augmented; accuracies, drops and penalties."""
         self.check(subject)
         data = self.data.sample(self.samples, self.seed)
         drawn = _Drawn(len(data), data.shape, self.seed)
-        found: list[Array] = []
+        outcomes: list[Array] = []  # per input: right as it is; right and penalty under each augmentation
         done = 0
         for x, labels in batches(data, batch_size(subject, self.batch_size), subject.device):
             before = class_scores(subject, x)
@@ -178,18 +179,20 @@ class AugmentationRobustness(Measure):
             for name in self.augmentations:
                 after = class_scores(subject, drawn.augmented(name, x, slice(done, done + len(x))))
                 columns += [(after.argmax(1) == labels).double(), penalties(before, after, PENALTIES[name]).double()]
-            found.append(torch.stack(columns, 1).cpu().numpy())
+            outcomes.append(torch.stack(columns, 1).cpu().numpy())
             done += len(x)
             report(f"{subject.name}: augmented", done, len(data))
-        return pd.DataFrame(self._rows(np.concatenate(found)))
+        return pd.DataFrame(self._rows(np.concatenate(outcomes)))
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
-        """The whole penalty and the mean drop, and the drop of each augmentation; ``augmentation`` before the names."""
-        found = chosen(table, ["penalty", "mean drop", *(f"{name} drop" for name in self.augmentations)])
-        return {Predictor(f"augmentation {name}"): value for name, value in found.items()}
+        """Take the whole penalty, the mean drop and the drop of each augmentation, named ``augmentation …``."""
+        values = chosen(table, ["penalty", "mean drop", *(f"{name} drop" for name in self.augmentations)])
+        return {Predictor(f"augmentation {name}"): value for name, value in values.items()}
 
-    def _rows(self, found: Array) -> Iterator[dict[str, Any]]:
-        right, after, costs = found[:, :1], found[:, 1::2], found[:, 2::2]
+    def _rows(self, outcomes: Array) -> Iterator[dict[str, Any]]:
+        right = outcomes[:, :1]
+        after = outcomes[:, 1::2]
+        costs = outcomes[:, 2::2]
         drops = right - after
         values = {"accuracy": right[:, 0], "mean drop": drops.mean(1), "penalty": costs.sum(1)}
         values |= {f"{name} drop": drops[:, i] for i, name in enumerate(self.augmentations)}
@@ -202,7 +205,7 @@ class AugmentationRobustness(Measure):
 
 
 class _Drawn:
-    """What is random about the augmentations of each picture."""
+    """The random part of the augmentations, drawn for each picture: factors of saturation, and boxes to erase."""
 
     def __init__(self, n: int, shape: tuple[int, ...], seed: int) -> None:
         rng = np.random.default_rng(seed)
@@ -214,8 +217,8 @@ class _Drawn:
         self.boxes = torch.from_numpy(np.stack([*corners, *sides], 1))
 
     def augmented(self, name: str, x: Tensor, rows: slice) -> Tensor:
-        """A batch, augmented; ``rows`` says which pictures it holds."""
-        made: dict[str, Callable[[], Tensor]] = {
+        """A batch of pictures, augmented; ``rows`` are the numbers of the pictures in it."""
+        augmentations: dict[str, Callable[[], Tensor]] = {
             "flip": lambda: x.flip(3),
             "saturation": lambda: saturation(x, self.factors[name][rows]),
             "crop": lambda: central_crop(x),
@@ -224,4 +227,4 @@ class _Drawn:
             "flip saturation": lambda: saturation(x.flip(3), self.factors[name][rows]),
             "erase": lambda: erase(x, self.boxes[rows]),
         }
-        return made[name]()
+        return augmentations[name]()

@@ -38,8 +38,8 @@ def davies_bouldin_index(x: Tensor | Array, labels: Tensor | Array) -> float:
     are points (scikit-learn counts such a pair as 0, the best there is).
 
     Args:
-        x: N × dimensions.
-        labels: N clusters; at least two.
+        x: The points, N × dimensions.
+        labels: The cluster of each point; at least two clusters.
 
     Example:
         >>> x = np.array([[0.0, 0.0], [0.0, 2.0], [4.0, 0.0], [4.0, 2.0]])
@@ -71,21 +71,21 @@ class ClusterSeparation(Measure):
 
     The mean over ``rounds`` of the index of ``images`` inputs drawn at random; maps are pooled by their maximum over
     squares of side ``pool``. A round with one class only has no index and is left out; a class with one image has no
-    scatter, counts as the definition says, and is told of in the status.
+    scatter, counts as the definition says, and is mentioned in the status.
 
     Table: one row: ``value`` is the mean over rounds, ``low``, ``high`` its 95 % interval (bootstrap over rounds),
     ``n`` the rounds. ``status``: ``ok``, ``undefined`` (no round has an index, or two classes coincide), or what is
     wrong with how many rounds.
 
     Args:
-        data: What the network was trained on.
-        layer: Which; by default the first convolution, or the first layer with weights where there is none.
-        rounds: How many draws.
-        images: How many inputs a draw has.
-        pool: Side of the squares; 1 for none.
-        bootstrap: Resamples for the interval; 0 for none.
-        seed: Of the draws and the bootstrap.
-        batch_size: Inputs per forward pass; by default 32 on a CPU and 256 on a GPU.
+        data: The inputs and labels that the network was trained on.
+        layer: Layer to measure; by default the first convolution, or the first layer with weights where there is none.
+        rounds: Number of random draws of inputs.
+        images: Number of inputs in each draw.
+        pool: Side of the squares over which maps are pooled; 1 for no pooling.
+        bootstrap: Number of resamples for the interval; 0 for none.
+        seed: Seed of the random draws and resamples.
+        batch_size: Number of inputs per pass; by default 32 on a CPU and 256 on a GPU.
 
     Example:
         >>> data = Labelled(np.array([[0.0, 0.0], [0.0, 2.0], [4.0, 0.0], [4.0, 2.0]]), np.array([0, 0, 1, 1]))
@@ -119,44 +119,49 @@ class ClusterSeparation(Measure):
             raise AssayError(f"{self.data.source} has one class: separation needs at least 2")
 
     def check(self, subject: Subject) -> None:
-        """The network sees an input and has the layer."""
+        """Check that the network takes an input and has the layer."""
         subject.visit(self.data.shown(slice(0, 1)), lambda layer, output: None, 0)
         self._chosen(subject)
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
-        """Draw, show, cluster."""
+        """Draw inputs, show them, and compute the index of their classes, round after round; one row."""
         self.check(subject)
         layer = self._chosen(subject)
         rng = np.random.default_rng(self.seed)
-        found, alone, single = [], 0, 0
+        indices: list[float] = []
+        rounds_with_a_single_image = 0
+        rounds_with_one_class = 0
         for _ in range(self.rounds):
             drawn = rng.permutation(len(self.data))[: self.images]
             labels = self.data.labels[drawn]
             counts = np.unique_counts(labels).counts
-            single += len(counts) < 2
             if len(counts) < 2:
+                rounds_with_one_class += 1
                 continue
-            alone += bool((counts == 1).any())
-            found.append(davies_bouldin_index(self._features(subject, layer, drawn), labels))
-        said = {f"{single} rounds with one class left out": single, f"{alone} rounds with a class of one image": alone}
-        status = ", ".join(words for words, count in said.items() if count) or "ok"
-        value = float(np.mean(found)) if found else NAN
+            rounds_with_a_single_image += bool((counts == 1).any())
+            indices.append(davies_bouldin_index(self._features(subject, layer, drawn), labels))
+        remarks = {
+            "rounds with one class left out": rounds_with_one_class,
+            "rounds with a class of one image": rounds_with_a_single_image,
+        }
+        status = ", ".join(f"{count} {remark}" for remark, count in remarks.items() if count) or "ok"
+        value = float(np.mean(indices)) if indices else NAN
         if not np.isfinite(value):
-            return pd.DataFrame([row(QUANTITY, NAN, len(found), layer=layer, status="undefined")])
-        low, high = bootstrap_interval(np.array(found), np.mean, self.bootstrap, self.seed)
-        return pd.DataFrame([row(QUANTITY, value, len(found), layer=layer, low=low, high=high, status=status)])
+            return pd.DataFrame([row(QUANTITY, NAN, len(indices), layer=layer, status="undefined")])
+        low, high = bootstrap_interval(np.array(indices), np.mean, self.bootstrap, self.seed)
+        return pd.DataFrame([row(QUANTITY, value, len(indices), layer=layer, low=low, high=high, status=status)])
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
-        """The index."""
+        """Take the mean index."""
         return {Predictor(QUANTITY): float(table["value"].item())}
 
     def _chosen(self, subject: Subject) -> str:
         if self.layer is None:
-            weighted = weighted_layers(subject)
-            maps = [name for name in weighted if getattr(layer_module(subject, name), "kernel_size", None)]
-            if not maps and not weighted and not list(subject.module.parameters()):
+            layers = weighted_layers(subject)
+            maps = [name for name in layers if getattr(layer_module(subject, name), "kernel_size", None)]
+            if not maps and not layers and not list(subject.module.parameters()):
                 raise AssayError(f"{subject.name!r} has no weights: give layer=…")
-            return (maps or weighted or [OUTPUT])[0]
+            return (maps or layers or [OUTPUT])[0]
         return subject.choose_one(self.layer)
 
     def _features(self, subject: Subject, layer: str, rows: Array) -> Tensor:
@@ -174,7 +179,7 @@ class ClusterSeparation(Measure):
 
 
 def _pooled(output: Tensor, side: int) -> Any:
-    """Maps by the maximum over squares, whole ones only; smaller maps by their maximum; what is no map as it is."""
+    """Maps pooled by their maximum over whole squares, smaller maps over all places; what is no map stays as it is."""
     if output.dim() != 4:
         return output
     height, width = output.shape[2:]

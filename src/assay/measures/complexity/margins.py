@@ -38,8 +38,8 @@ def output_margins(scores: Tensor | Array, labels: Tensor | Array) -> Tensor:
     γ = f_y − max_{j≠y} f_j; negative where the network is wrong.
 
     Args:
-        scores: N×K outputs.
-        labels: N classes, from 0 to K−1.
+        scores: The N×K outputs of the network.
+        labels: The N true classes, from 0 to K−1.
 
     Example:
         >>> output_margins(torch.tensor([[3.0, 1.0, 2.0], [0.0, 5.0, 1.0]]), torch.tensor([0, 2]))
@@ -62,8 +62,8 @@ def boundary_distances(margins: Tensor | Array, gradients: Tensor | Array) -> Te
     d = (f_y − f_j)/‖∇(f_y − f_j)‖₂; exact for a linear network, NaN where the gradient is zero.
 
     Args:
-        margins: N values of f_y − f_j.
-        gradients: N×…, of each margin with respect to its input or layer.
+        margins: The N values of f_y − f_j.
+        gradients: The gradient of each margin with respect to its input or layer, N×….
 
     Example:
         >>> boundary_distances(torch.tensor([10.0]), torch.tensor([[3.0, 4.0]]))
@@ -112,14 +112,14 @@ class Margins(Measure):
     inputs it leaves out whose gradient is zero.
 
     Args:
-        data: What the network was trained on.
-        layers: Which layers besides the input; none by default. Those of the paper: the input and three layers spread
+        data: The inputs and labels that the network was trained on.
+        layers: Layers to measure besides the input; none by default. The paper takes the input and three layers spread
             over the depth.
-        percentiles: Of the distributions.
-        samples: How many inputs, drawn at random; None for all.
-        bootstrap: Resamples for the intervals; 0 for none.
-        seed: Of the sample and the bootstrap.
-        batch_size: Inputs per pass; by default 32 on a CPU and 256 on a GPU.
+        percentiles: Percentiles of the distributions to report.
+        samples: Number of inputs, drawn at random; None for all.
+        bootstrap: Number of resamples for the intervals; 0 for none.
+        seed: Seed of the random sample and resamples.
+        batch_size: Number of inputs per pass; by default 32 on a CPU and 256 on a GPU.
 
     Example:
         >>> data = Labelled(np.array([[3.0, 4.0], [-3.0, 4.0]]), np.array([0, 1]))
@@ -151,33 +151,33 @@ class Margins(Measure):
             raise AssayError(f"percentiles={self.percentiles} must be from 0 to 100")
 
     def check(self, subject: Subject) -> None:
-        """The network tells as many classes as there are labels, and has the layers."""
+        """Check that the network tells at least as many classes as the data have, and has the layers."""
         require_classes(subject, self.data)
         self._chosen(subject)
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
-        """Show the sample once, forth and back."""
+        """Show the sample once, forth and back; rows for the output, the input and each layer."""
         self.check(subject)
         data = self.data.sample(self.samples, self.seed)
         layers = self._chosen(subject)
-        found: list[Array] = []
+        margins_by_batch: list[Array] = []
         distances: dict[str, list[Array]] = {layer: [] for layer in layers}
         spreads = {layer: _Spread() for layer in layers}
         for x, labels in batches(data, batch_size(subject, self.batch_size), subject.device):
             margin, values, gradients = differentiate(subject, x, layers, partial(output_margins, labels=labels))
-            found.append(margin.double().cpu().numpy())
+            margins_by_batch.append(margin.double().cpu().numpy())
             for layer in layers:
                 distances[layer].append(boundary_distances(margin.double(), gradients[layer].double()).cpu().numpy())
                 spreads[layer].extend(values[layer])
-            report(f"{subject.name}: margins", sum(map(len, found)), len(data))
-        margins = np.concatenate(found)
+            report(f"{subject.name}: margins", sum(map(len, margins_by_batch)), len(data))
+        margins = np.concatenate(margins_by_batch)
         rows = list(self._output_rows(margins))
         for layer in layers:
             rows += self._layer_rows(layer, np.concatenate(distances[layer])[margins > 0], spreads[layer])
         return pd.DataFrame(rows)
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
-        """The quantities of the output, and the normalised margins named with their layer."""
+        """Take the quantities of the output, and the normalised margins, each named with its layer."""
         inside = table[table["quantity"].str.startswith("normalised")]
         names = inside["quantity"] + " at " + inside["layer"]
         return chosen(table, table["quantity"]) | dict(
@@ -229,14 +229,15 @@ class Margins(Measure):
 
 
 class _Spread:
-    """ν = Σ‖x − x̄‖²/N over a stream of batches."""
+    """Accumulates the total variation ν = Σ‖x − x̄‖²/N of a stream of batches."""
 
     def __init__(self) -> None:
-        self.n, self.sum = 0, 0.0
+        self.n = 0
+        self.sum = 0.0
         self.mean: Any = 0.0
 
     def extend(self, values: Tensor) -> None:
-        """Add a batch: of the two means the common one, of the two sums the sum and what the means differ by."""
+        """Add a batch: its mean is merged with the running one, its squares with the running sum (Chan et al. 1979)."""
         x = values.detach().flatten(1).double()
         mean, n = x.mean(0), self.n + len(x)
         between = (mean - self.mean) * (self.n > 0)
@@ -246,5 +247,5 @@ class _Spread:
 
     @property
     def variation(self) -> float:
-        """ν."""
+        """The total variation ν of all that was added."""
         return self.sum / self.n

@@ -1,4 +1,4 @@
-"""A network with its weights moved, itself untouched, shown a sample."""
+"""How a network would classify a sample if its weights were perturbed; the network itself stays as it is."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from assay.subject.classifier import Array, as_taken, batches, class_scores
 from assay.subject.subject import Subject
 
 
-class MovedNetwork:
-    """What a network would say of a sample if its weights, batch norm folded in, were moved.
+class PerturbedWeights:
+    """Shows a sample to a network whose weights, batch norm folded in, are perturbed by a given amount.
 
-    Where folding would change the network (a layer's output also goes around its batch norm), weights are its own.
+    Where folding would change the network (a layer's output also goes around its batch norm), nothing is folded.
     """
 
     def __init__(self, subject: Subject, data: Labelled, size: int) -> None:
@@ -29,36 +29,38 @@ class MovedNetwork:
         self.folded = folded_weights(subject, data.shape)
         if not self.folded.weights:
             raise AssayError(f"{subject.name!r} has no weights to move")
-        if not self._same(data.shown(slice(0, size), subject.device)):
+        if not self._folding_agrees(data.shown(slice(0, size), subject.device)):
             self.folded = folded_weights(subject, data.shape, fold=False)
         self.weights = {name: self.folded.tensors[name] for name in self.folded.weights}
 
-    def _same(self, first: Tensor) -> bool:
-        """Whether folding leaves the network what it is, on the first batch."""
+    def _folding_agrees(self, first: Tensor) -> bool:
+        """Whether the folded network gives the same class scores on the first batch as the network itself."""
         return agree(
             lambda: self._scores(self.folded.tensors, self.shown[0][0]), lambda: class_scores(self.subject, first)
         )
 
-    def right(self, by: Mapping[str, Tensor]) -> Array:
-        """Whether each input is classified rightly with the named weights moved ``by`` so much."""
-        tensors = self.folded.tensors | {name: self.weights[name] + u for name, u in by.items()}
-        found = []
-        for x, labels in self.shown:
-            found.append(_right(self._scores(tensors, x), labels))
-        return torch.cat(found).cpu().numpy()
+    def right(self, perturbation: Mapping[str, Tensor]) -> Array:
+        """Whether each input is classified rightly when the perturbation is added to the weights that it names."""
+        tensors = self.folded.tensors | {name: self.weights[name] + u for name, u in perturbation.items()}
+        right = [_right(self._scores(tensors, x), labels) for x, labels in self.shown]
+        return torch.cat(right).cpu().numpy()
 
-    def gradient(self, by: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], Array]:
-        """Of the cross-entropy over the sample, with all weights moved ``by`` so much; and whether inputs are right."""
+    def gradient(self, perturbation: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], Array]:
+        """Gradient of the cross-entropy at the perturbed weights, and whether each input is classified rightly.
+
+        Args:
+            perturbation: What is added to each of the weights, by name.
+        """
         right: list[Tensor] = []
         total = {name: torch.zeros_like(weight) for name, weight in self.weights.items()}
         for x, labels in self.shown:
             with torch.enable_grad():
-                moved = {name: (w + by[name]).requires_grad_() for name, w in self.weights.items()}
-                scores = self._scores(self.folded.tensors | moved, x)
+                perturbed = {name: (w + perturbation[name]).requires_grad_() for name, w in self.weights.items()}
+                scores = self._scores(self.folded.tensors | perturbed, x)
                 loss = F.cross_entropy(scores, labels, reduction="sum")
-                found = torch.autograd.grad(loss, list(moved.values()), allow_unused=True)
+                gradients = torch.autograd.grad(loss, list(perturbed.values()), allow_unused=True)
             right.append(_right(scores.detach(), labels))
-            for name, gradient in zip(moved, found, strict=True):
+            for name, gradient in zip(perturbed, gradients, strict=True):
                 total[name] += 0 if gradient is None else gradient.nan_to_num()
         return total, torch.cat(right).cpu().numpy()
 
@@ -68,5 +70,5 @@ class MovedNetwork:
 
 
 def _right(scores: Tensor, labels: Tensor) -> Tensor:
-    """An output that is not finite is not right."""
+    """Whether each input is classified rightly; one whose scores are not finite is not."""
     return (scores.argmax(1) == labels) & scores.isfinite().all(1)

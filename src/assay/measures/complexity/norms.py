@@ -27,7 +27,7 @@ Convolution = Literal["reshaped", "circular"]
 
 
 def spectral_norm(weight: Tensor | Array, groups: int = 1) -> float:
-    """The largest singular value of a weight: of the matrix outputs × inputs, of a kernel reshaped to such a matrix.
+    """The largest singular value of a matrix outputs × inputs, or of a kernel reshaped to such a matrix.
 
     ‖W‖₂ = max_x ‖Wx‖₂/‖x‖₂, W of shape outputs × (inputs · kernel). For a linear layer this is its operator norm; for
     a convolution it is the norm of what it does to one patch. With ``groups`` the matrix is block-diagonal, and the
@@ -50,18 +50,18 @@ def convolution_norm(
     dilation: Sequence[int] | int = 1,
     groups: int = 1,
 ) -> float:
-    """The operator norm of a convolution on a torus: of the whole map of inputs, its edges joined.
+    """The operator norm of a convolution on a torus, that is of a map of inputs whose opposite edges are joined.
 
     With K̂(k) the outputs × inputs matrix of the discrete Fourier transform of the kernel at frequency k:
     ‖K‖₂ = max_k ‖K̂(k)‖₂. With stride s, the frequencies k + j·n/s, j = 0 … s−1, fall together along each axis:
     ‖K‖₂ = max_k ‖[K̂(k + j·n/s)]_j‖₂/√Πs. The norm of the zero-padded layer is close to it.
 
     Args:
-        weight: outputs × inputs/groups × kernel.
-        size: Of the map of inputs, along each axis of the kernel.
-        stride: Must divide the size.
+        weight: The kernel, outputs × inputs/groups × its size along each axis.
+        size: Size of the map of inputs, along each axis of the kernel.
+        stride: Stride along each axis; it must divide the size.
         dilation: Distance between the kernel's elements.
-        groups: Of channels that do not meet.
+        groups: Number of groups of channels that do not meet.
 
     Example:
         >>> blur = torch.full((1, 1, 3), 1 / 3)   # leaves a constant as it is
@@ -106,16 +106,16 @@ def vc_dimension_bound(parameters: Sequence[int], units: Sequence[int]) -> float
     if len(parameters) != len(units) or not len(units) or min(*parameters, *units) < 1:
         raise AssayError(f"parameters={list(parameters)} and units={list(units)}: give at least 1 for each layer")
     depth = len(units)
-    weighted = sum((depth - i) * q for i, q in enumerate(parameters))
+    depth_weighted = sum((depth - i) * q for i, q in enumerate(parameters))
     reach = sum(i * a for i, a in enumerate(units, start=1))
-    return depth + weighted * log2(4 * e * reach * log2(2 * e * reach))
+    return depth + depth_weighted * log2(4 * e * reach * log2(2 * e * reach))
 
 
 def path_norm(subject: Subject, shape: tuple[int, ...] | None = None) -> float:
     """The ℓ₂ norm over all paths from an input or a bias to an output of the product of the weights along it.
 
     φ = √(Σ_paths Π_{w on the path} w²) = √(Σ_i f_{w²}(1)_i): the network with all weights and biases squared, shown
-    ones. Batch norm is folded in first (see `assay.measures.affine.affine_layers`). An average over n is a layer of
+    ones. Batch norm is folded in first (see `affine_layers`). An average over n is a layer of
     weights 1/n; of a maximum the largest input counts, as in the network.
 
     Defined for affine layers, ReLUs, pooling, sums and concatenations; an error for anything else.
@@ -129,10 +129,10 @@ def path_norm(subject: Subject, shape: tuple[int, ...] | None = None) -> float:
 
     Neyshabur, Tomioka & Srebro 2015, φ₂; the "path-norm" of Jiang et al. 2020 is its square.
     """
-    found = affine_layers(subject, shape)
-    if found.unsupported:
-        raise AssayError(f"{subject.name!r} has no path norm: {_no_paths(found)}")
-    return sqrt(found.squared)
+    affine = affine_layers(subject, shape)
+    if affine.unsupported:
+        raise AssayError(f"{subject.name!r} has no path norm: {_no_paths(affine)}")
+    return sqrt(affine.squared)
 
 
 @dataclass(frozen=True)
@@ -151,9 +151,9 @@ class Norms(Measure):
     ``n`` counts layers. ``status``: ``ok``, or why a value is missing or what it leaves out.
 
     Args:
-        convolution: Spectral norm of a convolution: ``reshaped`` (see `spectral_norm`) as in published comparisons, or
-            ``circular`` (see `convolution_norm`), the norm of the layer on its map; slower.
-        shape: Of one input, without the batch axis; by default that of the subject's example.
+        convolution: Which spectral norm a convolution has: ``reshaped`` (see `spectral_norm`) as in published
+            comparisons, or ``circular`` (see `convolution_norm`), the norm of the layer on its map; slower.
+        shape: Shape of one input, without the batch axis; by default that of the subject's example.
 
     Example:
         >>> net = torch.nn.Linear(2, 2)
@@ -180,28 +180,28 @@ class Norms(Measure):
             raise AssayError(f"convolution={self.convolution!r} is not 'reshaped' or 'circular'")
 
     def check(self, subject: Subject) -> None:
-        """The network has weights, all finite, and sees an input of the shape."""
+        """Check that the network has weights, all finite, and takes an input of the shape."""
         self._layers(subject)
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
-        """All norms."""
+        """Compute the norms of each layer and of the whole network."""
         return pd.DataFrame(self._rows(self._layers(subject)))
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
-        """Every quantity of the whole network."""
+        """Take every quantity of the whole network."""
         return chosen(table, table["quantity"])
 
     def _layers(self, subject: Subject) -> Affine:
-        found = affine_layers(subject, self.shape)
-        for name, weight in found.weights.items():
+        affine = affine_layers(subject, self.shape)
+        for name, weight in affine.weights.items():
             if not weight.isfinite().all():
                 raise AssayError(f"the weights {name!r} of {subject.name!r} are not finite")
-        if not found.layers:
+        if not affine.layers:
             raise AssayError(f"{subject.name!r} has no linear or convolutional layer: it has no norms")
-        return found
+        return affine
 
-    def _rows(self, found: Affine) -> Iterator[dict[str, Any]]:
-        layers = found.layers
+    def _rows(self, affine: Affine) -> Iterator[dict[str, Any]]:
+        layers = affine.layers
         frobenius = [layer.weight.norm().item() for layer in layers]
         spectral = []
         for layer, norm in zip(layers, frobenius, strict=True):
@@ -209,18 +209,18 @@ class Norms(Measure):
             value, status = self._spectral(layer)
             spectral.append(value)
             yield row("spectral norm", value, 1, layer=layer.name, status=status)
-        more = f" and {len(found.unreached) - 1} more" if len(found.unreached) > 1 else ""
-        left_out = f"without {found.unreached[0]}{more}" if found.unreached else "ok"
+        more = f" and {len(affine.unreached) - 1} more" if len(affine.unreached) > 1 else ""
+        left_out = f"without {affine.unreached[0]}{more}" if affine.unreached else "ok"
         for quantity, value in _totals(np.array(frobenius), np.array(spectral)).items():
             status = left_out if np.isfinite(value) else "a layer is zero or has no norm"
             yield row(quantity, value, len(layers), status=status)
-        yield row("parameters", sum(w.numel() for w in found.weights.values()), len(layers))
+        yield row("parameters", sum(w.numel() for w in affine.weights.values()), len(layers))
         yield row("layers", len(layers), len(layers), status=left_out)
-        paths = _no_paths(found)
+        paths = _no_paths(affine)
         bound = vc_dimension_bound([x.parameters for x in layers], [prod(x.outputs) for x in layers])
         yield row("vc dimension", NAN if paths else bound, len(layers), status=paths or left_out)
-        defined = not paths and 0 < found.squared < float("inf")
-        squared = log(found.squared) / 2 if defined else NAN
+        defined = not paths and 0 < affine.squared < float("inf")
+        squared = log(affine.squared) / 2 if defined else NAN
         yield row("log path norm", squared, len(layers), status=paths or ("ok" if defined else "no path, or too large"))
 
     def _spectral(self, layer: AffineLayer) -> tuple[float, str]:
@@ -247,11 +247,11 @@ def _totals(frobenius: Array, spectral: Array) -> dict[str, float]:
     }
 
 
-def _no_paths(found: Affine) -> str:
-    return f"{found.unsupported} is neither affine, ReLU, pooling nor a sum" if found.unsupported else ""
+def _no_paths(affine: Affine) -> str:
+    return f"{affine.unsupported} is neither affine, ReLU, pooling nor a sum" if affine.unsupported else ""
 
 
 def _largest(matrices: Tensor) -> float:
-    """The largest singular value in a batch, by the smaller of the two Gram matrices."""
+    """The largest singular value of a batch of matrices, by the smaller of the two Gram matrices of each."""
     a = matrices if matrices.shape[-2] <= matrices.shape[-1] else matrices.mH
     return float(torch.linalg.eigvalsh(a @ a.mH)[..., -1].amax().clamp_min(0).sqrt())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -16,14 +15,21 @@ from torch.utils import _pytree as pytree
 
 from assay.subject.dry_run import OUTPUT
 
-_AFFINE = re.compile(r"linear|conv\dd")
-_ADDING = re.compile(r"[ir]?(add|sub)")
-_SCALING = re.compile(r"[ir]?mul|i?(true)?div")
+# Operations of torch by name, without the underscores around it: `add` stands for ``Tensor.add_`` too.
+_AFFINE = frozenset(["linear", "conv1d", "conv2d", "conv3d"])
+_ADDING = frozenset(["add", "iadd", "radd", "sub", "isub", "rsub"])
+_MULTIPLYING = frozenset(["mul", "imul", "rmul"])
+_DIVIDING = frozenset(["div", "idiv", "truediv", "itruediv"])
+_AVERAGE_POOLING = frozenset(["avg_pool1d", "avg_pool2d", "avg_pool3d"])
+_ADAPTIVE_AVERAGE_POOLING = frozenset(["adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"])
 # Copies, sums and largest values, of weight one; on what is not negative a ReLU is the identity.
-_PLAIN = re.compile(
-    r"(leaky_)?relu|dropout(\dd)?|(adaptive_)?max_pool\dd|(un)?flatten|view|reshape|permute|transpose|movedim|"
-    r"(un)?squeeze|contiguous|clone|detach|expand|getitem|cat|stack|sum|amax|maximum|chunk|split|to|m?T|data"
-)
+_OF_WEIGHT_ONE = frozenset([
+    "relu", "leaky_relu", "dropout", "dropout1d", "dropout2d", "dropout3d",
+    "max_pool1d", "max_pool2d", "max_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d",
+    "flatten", "unflatten", "view", "reshape", "permute", "transpose", "T", "mT", "movedim", "squeeze", "unsqueeze",
+    "contiguous", "clone", "detach", "data", "to", "expand", "getitem", "chunk", "split", "cat", "stack",
+    "sum", "amax", "maximum",
+])  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -47,13 +53,13 @@ class AffineLayer:
 
     @property
     def parameters(self) -> int:
-        """How many weights and biases; those of a kernel once, wherever it is applied."""
+        """Number of weights and biases; those of a kernel count once, wherever it is applied."""
         return self.weight.numel() + (0 if self.bias is None else self.bias.numel())
 
 
 @dataclass
 class _Call:
-    """A layer, how to run it with other weights, and what it returned (at which version: not written to since)."""
+    """A layer that was called, how to run it with other weights, and its output with the version it had then."""
 
     layer: AffineLayer
     run: Callable[[Tensor, Tensor | None], Tensor]
@@ -62,7 +68,7 @@ class _Call:
 
 
 class Squaring(TorchFunctionMode):
-    """Runs what depends on the input with squared weights.
+    """Runs a network with squared weights, in every operation that depends on the input.
 
     A tensor that does not depend on the input is a weight, or made of weights: it is squared where it meets one that
     does. Numbers that add or multiply are weights too, and so are the 1/n of an average.
@@ -73,7 +79,7 @@ class Squaring(TorchFunctionMode):
         named = [*module.named_parameters(), *module.named_buffers()]
         self.names: dict[int, tuple[str, ...]] = {id(t): (name,) for name, t in named}
         self.flowing = {id(start)}
-        self.kept: list[Any] = [start]  # so that ids stay theirs
+        self.kept: list[Any] = [start]  # a tensor that is kept alive keeps its id to itself
         self.calls: list[_Call] = []
         self.used: set[str] = set()
         self.unsupported = ""
@@ -97,7 +103,7 @@ class Squaring(TorchFunctionMode):
         called = getattr(func, "__name__", str(func))
         called = func.__self__.__name__ if called == "__get__" else called  # a property such as x.T
         name = called.strip("_")
-        if _AFFINE.fullmatch(name):
+        if name in _AFFINE:
             return self._affine(func, *args, **kwargs)
         if name == "batch_norm":
             return self._batch_norm(func, *args, **kwargs)
@@ -106,27 +112,28 @@ class Squaring(TorchFunctionMode):
             self.kept.append(weight)
             self.names[id(weight)] = self.names.get(id(args[1]), ())
             return self._affine(F.linear, args[0], weight)
-        if _PLAIN.fullmatch(name) or (name == "pad" and not _fill(*args, **kwargs)):
+        if name in _OF_WEIGHT_ONE or (name == "pad" and not _fill(*args, **kwargs)):
             return func(*self._square(args), **self._square(kwargs))
-        if _ADDING.fullmatch(name) and not kwargs:
+        if name in _ADDING and not kwargs:
             added = getattr(Tensor, called.replace("sub", "add"), torch.add)
             return added(*self._square(args, numbers=True))
-        if _SCALING.fullmatch(name) and not kwargs and self._one_flows(args[0], args[1], "div" in name):
+        scales = name in _MULTIPLYING or name in _DIVIDING
+        if scales and not kwargs and self._one_flows(args[0], args[1], ordered=name in _DIVIDING):
             return func(*self._square(args, numbers=True))
         result = func(*args, **kwargs)
         if not isinstance(result, Tensor):
             return result  # a shape, a length
         if name == "mean":
             return result * (result.numel() / args[0].numel())
-        if name.startswith("avg_pool") and (count := _pooled(*args, **kwargs)):
+        if name in _AVERAGE_POOLING and (count := _pooled(*args, **kwargs)):
             return result / count
-        if name.startswith("adaptive_avg_pool"):
+        if name in _ADAPTIVE_AVERAGE_POOLING:
             return result / _adaptively_pooled(args[0], result)
         self.unsupported = self.unsupported or name
         return result
 
     def _one_flows(self, a: Any, b: Any, ordered: bool) -> bool:
-        """Whether one factor depends on the input; of a quotient the dividend."""
+        """Whether exactly one factor of a product, or the dividend alone of a quotient, depends on the input."""
         return id(b) not in self.flowing if id(a) in self.flowing else not ordered
 
     def _square(self, values: Any, numbers: bool = False) -> Any:
@@ -185,7 +192,7 @@ class Squaring(TorchFunctionMode):
         return names[0] if names else "constant"
 
     def _layer(self, weight: str) -> str:
-        """What tables call it: as `Subject.layers` does, where the weight is a module's own."""
+        """The name of a layer in tables: that of `Subject.layers`, where the weight is a module's own."""
         name = OUTPUT if weight == "weight" else weight.removesuffix(".weight")
         again = sum(call.layer.sources.get("weight") == weight for call in self.calls)
         return f"{name}#{again + 1}" if again else name
@@ -209,13 +216,13 @@ def _fill(x: Tensor, pad: Any, mode: str = "constant", value: float | None = Non
 
 def _pooled(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
             count_include_pad: bool = True, divisor_override: int | None = None) -> int:  # fmt: skip
-    """Over how many values an average pools; 0 where that differs from place to place."""
+    """Number of values that an average pools; 0 where it differs from place to place."""
     padded = any(_each(padding, 1)) and not count_include_pad
     return 0 if padded or ceil_mode or divisor_override else prod(_each(kernel_size, x.dim() - 2))
 
 
 def _adaptively_pooled(x: Tensor, result: Tensor) -> Tensor:
-    """Over how many values an adaptive average pools, at each place: ⌈(i + 1)·n/m⌉ − ⌊i·n/m⌋ along each axis."""
+    """Number of values that an adaptive average pools at each place: ⌈(i + 1)·n/m⌉ − ⌊i·n/m⌋ along each axis."""
     counts = torch.ones((), dtype=x.dtype)
     for n, m in zip(x.shape[2:], result.shape[2:], strict=True):
         i = torch.arange(m)

@@ -19,7 +19,7 @@ from torch import Tensor
 from assay.core.errors import AssayError, nearest
 from assay.core.progress import report
 from assay.measures.base import Measure, batch_size, require_batch_size
-from assay.measures.complexity.moved_weights import MovedNetwork
+from assay.measures.complexity.moved_weights import PerturbedWeights
 from assay.measures.table import NAN, Predictor, chosen, require_sample, row
 from assay.stats.bootstrap import crossed_picks, percentile_interval
 from assay.stimuli.labelled import Labelled
@@ -83,8 +83,8 @@ class Sharpness(Measure):
     cross-entropy, from a random start; what it finds is a lower bound on the drop, so α is an upper bound. Sizes
     relative to the weights (``magnitude``) are as of `reach`.
 
-    Weights are those with batch norm folded in (see `assay.measures.affine.folded_weights`), biases among them: a
-    weight before a batch norm has no scale of its own. The network itself is not written to.
+    Weights are those with batch norm folded in (see `assay.measures.complexity.affine.folded_weights`), biases among
+    them: a weight before a batch norm has no scale of its own. The network itself is not written to.
 
     Table: for every kind (``sigma``, ``sigma magnitude``, ``alpha``, ``alpha magnitude``) the size, its ``inverse
     squared`` such as 1/σ², and ``log inverse squared``; large is sharp. ``low``, ``high``: 95 % interval (bootstrap
@@ -92,16 +92,16 @@ class Sharpness(Measure):
     lies.
 
     Args:
-        data: What the network was trained on.
-        kinds: What to find; α costs a pass forth and back for every step of ascent.
-        drop: Of the accuracy.
-        draws: Of noise.
-        ascent: Steps.
-        steps: Of the bisection; 14 leave 0.1 %.
-        samples: How many inputs, drawn at random; None for all.
-        bootstrap: Resamples for the intervals; 0 for none.
-        seed: Of the sample, the noise and the bootstrap.
-        batch_size: Inputs per pass.
+        data: The inputs and labels that the network was trained on.
+        kinds: Which sizes to search for; α costs a pass forth and back for every step of ascent.
+        drop: Drop of the accuracy at which the size is taken.
+        draws: Number of draws of noise over which the accuracy is averaged.
+        ascent: Number of steps up the loss in search of the worst point of a box.
+        steps: Number of steps of the bisection; 14 leave an error of 0.1 %.
+        samples: Number of inputs, drawn at random; None for all.
+        bootstrap: Number of resamples for the intervals; 0 for none.
+        seed: Seed of the random sample, noise and resamples.
+        batch_size: Number of inputs per pass.
 
     Example:
         >>> net = torch.nn.Linear(4, 2, bias=False)
@@ -144,77 +144,80 @@ class Sharpness(Measure):
                 raise AssayError(f"{setting}={getattr(self, setting)} must be at least 1")
 
     def check(self, subject: Subject) -> None:
-        """The network tells as many classes as there are labels."""
+        """Check that the network tells at least as many classes as the data have."""
         require_classes(subject, self.data)
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
-        """Search every size."""
+        """Search for every kind of size; three rows for each."""
         self.check(subject)
         data = self.data.sample(self.samples, self.seed)
         with subject.showing():
-            moved = MovedNetwork(subject, data, batch_size(subject, self.batch_size))
-            return pd.DataFrame([row for kind in self.kinds for row in self._rows(moved, kind)])
+            perturbed = PerturbedWeights(subject, data, batch_size(subject, self.batch_size))
+            return pd.DataFrame([row for kind in self.kinds for row in self._rows(perturbed, kind)])
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
-        """The logarithms of the inverse squares."""
+        """Take the logarithm of the inverse squared size of every kind."""
         return chosen(table, (f"log inverse squared {kind}" for kind in self.kinds))
 
-    def _rows(self, moved: MovedNetwork, kind: Kind) -> Iterator[dict[str, Any]]:
-        still = moved.right({})
-        seen: dict[float, Array] = {}  # size → whether right, draws × inputs
+    def _rows(self, perturbed: PerturbedWeights, kind: Kind) -> Iterator[dict[str, Any]]:
+        unperturbed = perturbed.right({})
+        right_by_size: dict[float, Array] = {}  # draws × inputs
 
         def drop(size: float) -> float:
-            found = self._noisy(moved, size, kind) if kind.startswith("sigma") else [self._worst(moved, size, kind)]
-            seen[size] = np.stack(found)
-            report(f"{moved.subject.name}: {kind}", len(seen), self.steps)
-            return float(still.mean() - seen[size].mean())
+            if kind.startswith("sigma"):
+                right_by_size[size] = np.stack(self._noisy(perturbed, size, kind))
+            else:
+                right_by_size[size] = self._worst(perturbed, size, kind)[None]
+            report(f"{perturbed.subject.name}: {kind}", len(right_by_size), self.steps)
+            return float(unperturbed.mean() - right_by_size[size].mean())
 
-        size, n = largest_within(drop, self.drop, *RANGE, self.steps), len(still)
+        size, n = largest_within(drop, self.drop, *RANGE, self.steps), len(unperturbed)
         status = "ok" if 0 < size < float("inf") else f"below {RANGE[0]:g}" if size == 0 else f"above {RANGE[1]:g}"
-        low, high = self._interval(still, seen) if status == "ok" else (NAN, NAN)
+        low, high = self._interval(unperturbed, right_by_size) if status == "ok" else (NAN, NAN)
         value = size if status == "ok" else NAN
         yield row(kind, value, n, low=low, high=high, status=status)
         yield row(f"inverse squared {kind}", value**-2, n, low=high**-2, high=low**-2, status=status)
         logs = (-2 * log(v) if v > 0 else NAN for v in (value, high, low))
         yield row(f"log inverse squared {kind}", next(logs), n, low=next(logs), high=next(logs), status=status)
 
-    def _noisy(self, moved: MovedNetwork, size: float, kind: Kind) -> list[Array]:
+    def _noisy(self, perturbed: PerturbedWeights, size: float, kind: Kind) -> list[Array]:
+        """Whether each input is classified rightly, for every draw of noise on the weights."""
         seeds = np.random.SeedSequence(self.seed).generate_state(self.draws)
-        found = []
+        right = []
         for seed in seeds.tolist():
             generator = torch.Generator().manual_seed(seed)
-            noise = {k: torch.randn(w.shape, generator=generator).to(w) for k, w in moved.weights.items()}
-            found.append(moved.right({k: reach(w, size, kind) * noise[k] for k, w in moved.weights.items()}))
-        return found
+            noise = {k: torch.randn(w.shape, generator=generator).to(w) for k, w in perturbed.weights.items()}
+            right.append(perturbed.right({k: reach(w, size, kind) * noise[k] for k, w in perturbed.weights.items()}))
+        return right
 
-    def _worst(self, moved: MovedNetwork, size: float, kind: Kind) -> Array:
-        """Whether each input is right where the accuracy is lowest, of all points on the way up the loss."""
+    def _worst(self, perturbed: PerturbedWeights, size: float, kind: Kind) -> Array:
+        """Whether each input is classified rightly at the point of lowest accuracy on the way up the loss."""
         generator = torch.Generator().manual_seed(self.seed)
-        box = {k: reach(w, size, kind) for k, w in moved.weights.items()}
+        box = {k: reach(w, size, kind) for k, w in perturbed.weights.items()}
         start = {k: (torch.rand(b.shape, generator=generator) - 0.5).to(b) for k, b in box.items()}
         u = {k: b * start[k] for k, b in box.items()}
         rate = 2.5 / self.ascent  # enough to cross the box
-        found = []
+        right_by_step = []
         for _ in range(self.ascent):
-            gradient, right = moved.gradient(u)
-            found.append(right)
+            gradient, right = perturbed.gradient(u)
+            right_by_step.append(right)
             u = {k: (u[k] + rate * b * gradient[k].sign()).clamp(-b, b) for k, b in box.items()}
-        return min(*found, moved.right(u), key=np.sum)
+        return min(*right_by_step, perturbed.right(u), key=np.sum)
 
-    def _interval(self, still: Array, seen: Mapping[float, Array]) -> tuple[float, float]:
-        """Of the size at which a resample's drop first exceeds the limit, between the sizes tried."""
-        sizes = np.array(sorted(seen))
-        right = np.stack([seen[size] for size in sizes])
+    def _interval(self, unperturbed: Array, right_by_size: Mapping[float, Array]) -> tuple[float, float]:
+        """95 % interval of the size at which the accuracy of a resample has dropped by ``drop``."""
+        sizes = np.array(sorted(right_by_size))
+        right = np.stack([right_by_size[size] for size in sizes])
         drawn = []
-        for inputs, draws in crossed_picks((len(still), right.shape[1]), self.bootstrap, self.seed):
-            drops = still[inputs].mean() - right[:, draws].mean(1)[:, inputs].mean(1)
+        for inputs, draws in crossed_picks((len(unperturbed), right.shape[1]), self.bootstrap, self.seed):
+            drops = unperturbed[inputs].mean() - right[:, draws].mean(1)[:, inputs].mean(1)
             drawn.append(_crossing(np.log(sizes), drops, self.drop))
         low, high = percentile_interval(drawn)
         return float(np.exp(low)), float(np.exp(high))
 
 
 def _crossing(positions: Array, values: Array, limit: float) -> float:
-    """Where values first exceed the limit, linear between positions; an end where they do at once or never."""
+    """Position at which values first exceed a limit, by linear interpolation; an end where they do at once or never."""
     beyond = np.flatnonzero(values > limit)
     if not len(beyond) or beyond[0] == 0:
         return float(positions[0 if len(beyond) else -1])

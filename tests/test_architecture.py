@@ -175,6 +175,7 @@ def test_every_measure_is_a_frozen_dataclass_with_a_name_and_a_value_column():
             assert kind.name == name and kind.value and kind.higher_is and kind.__doc__, name
 
 
+@pytest.mark.slow
 def test_importing_assay_needs_no_optional_package():
     import subprocess
     import sys

@@ -17,6 +17,8 @@ from assay.broad.run.results import Results
 from assay.broad.systems.team import Evaluators, Module, Parts, Team
 from assay.broad.tasks import make_tasks
 
+pytestmark = pytest.mark.slow
+
 SECRET = "an open secret, for tests"
 C = {"grid": {"C": [0.01, 1.0]}}
 SMALL = Protocol(k=3, p=0.6, n=90, ratings=("Overall", "Food"), bootstrap=200)

@@ -21,6 +21,8 @@ from assay.networks import small_vgg
 from command_kit import assay
 from processes import wait_until
 
+pytestmark = pytest.mark.slow
+
 ASSAY = [str(Path(sys.executable).parent / "assay")]
 
 

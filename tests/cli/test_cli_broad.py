@@ -17,6 +17,8 @@ from assay.broad.data.partition import commitment
 from assay.broad.plan import load_broad_plan
 from assay.broad.protocol import dry_run
 
+pytestmark = pytest.mark.slow
+
 PLAN = Path(__file__).parents[2] / "reproductions" / "broad-evaluation-2010" / "twins-small.yaml"
 RATINGS = ("Overall", "Food", "Ambiance", "Service", "Noise")
 

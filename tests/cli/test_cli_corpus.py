@@ -10,6 +10,8 @@ from command_kit import assay
 from conftest import write_digits
 from page_kit import open_page
 
+pytestmark = pytest.mark.slow
+
 PLAN = """
 network: conv
 data: {path: digits.npz, train: 150}

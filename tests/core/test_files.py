@@ -24,6 +24,7 @@ def test_writes_and_reads_anywhere_fsspec_can(tmp_path, place):
     assert not folder.exists("cells/a.parquet") and folder.names("nowhere", "") == []
 
 
+@pytest.mark.slow
 def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path):
     """A full disk, as the kernel reports it: a limit on the size of files stands in for it."""
     code = f"""

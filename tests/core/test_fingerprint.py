@@ -19,6 +19,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(values, values)
 def test_equal_fingerprints_mean_equal_values(a, b):
     same = fingerprint(a) == fingerprint(b)

@@ -8,6 +8,7 @@ from assay import AssayError
 from assay.measures.gabor_fit import fit_gabor, gabor
 
 
+@pytest.mark.slow
 def test_gabor_functions_are_found_and_noise_is_not():
     rng = np.random.default_rng(0)
     made = np.stack(

@@ -50,6 +50,7 @@ TESTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", TESTS)
 def test_an_invariance_test_is_made_run_and_reported_as_the_plan_says(kind, tmp_path):
     plan = load_plan(plan_with(tmp_path, TESTS[kind]))
@@ -111,6 +112,7 @@ def test_networks_of_nan_are_told_of_in_the_report(tmp_path):
     assert "36 units returned NaN or infinity (1) and have no score" in html(document(run))
 
 
+@pytest.mark.slow
 def test_released_networks_get_a_profile_on_real_footage(shared_data, tmp_path):
     plan = {
         "run": "run",

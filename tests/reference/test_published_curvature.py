@@ -31,6 +31,7 @@ def published(folder):
     return json.loads((folder / "reference_curvature_deg.json").read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condition", ["groundtruth", "pixelfade"])
 def test_pixel_retina_and_v1_match_to_a_hundredth_of_a_degree(folder, published, condition):
     names = list(published["groundtruth"]["pixel"])

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from scipy.stats import kendalltau
 
 from assay import conditional_mutual_information
@@ -156,6 +157,7 @@ def test_the_page_on_perturbation_response_has_the_numbers_of_its_tables():
     assert not [claim for claim in claims if claim not in PAGE]
 
 
+@pytest.mark.slow
 def test_self_pairs_favour_measures_that_rise_as_much_as_the_page_and_the_documentation_say():
     hyper = list(TABLES["fashion_gap"]["hyper-parameter"])
     found = {(n, m): of_negative(NETWORKS[n], hyper, m) for n in CORPORA for m in NETWORKS[n].columns[14:]}

@@ -17,6 +17,7 @@ def test_adjusted_p_values_by_hand():
     np.testing.assert_allclose(holm(np.array([0.6, 0.9])), [1, 1])
 
 
+@pytest.mark.slow
 def test_adjusted_p_values_equal_those_of_statsmodels():
     multitest = pytest.importorskip("statsmodels.stats.multitest")
     rng = np.random.default_rng(0)

@@ -48,6 +48,7 @@ def test_a_box_seen_straight_on_has_the_area_it_should():
     assert (frame > 0).mean() == pytest.approx(1.2 * 0.6 / 2.4**2, rel=0.03)  # pixels are counted whole
 
 
+@pytest.mark.slow
 def test_real_footage_and_turntables_load(shared_data):
     coil = load_coil20(shared_data / "coil20" / "coil20_64.npz")
     footage = load_sequences(shared_data / "videos", size=32, color="grey", stop=12)

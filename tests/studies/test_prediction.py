@@ -73,6 +73,7 @@ def test_study_plans_that_cannot_be(tmp_path, text):
         load_study_plan(tmp_path / "plan.yaml")
 
 
+@pytest.mark.slow
 def test_the_toy_task_of_the_competition(shared_data, tmp_path):
     (tmp_path / "plan.yaml").write_text(
         f"pgdl: {shared_data / 'pgdl' / 'toy_task' / 'toy_data'}\n"

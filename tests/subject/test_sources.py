@@ -82,6 +82,7 @@ def test_onnx_networks_are_subjects_and_can_be_cut(shared_data):
     assert split.captured
 
 
+@pytest.mark.hf
 def test_hugging_face_by_name(tmp_path):
     from transformers import BertConfig, BertModel
 

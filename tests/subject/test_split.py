@@ -34,6 +34,7 @@ def replaced(net: nn.Module, x: torch.Tensor, layer: str, change) -> torch.Tenso
         handle.remove()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", zoo.BUILDERS)
 def test_rest_equals_the_full_network_at_every_layer(kind):
     net = zoo.build(kind)
@@ -166,6 +167,7 @@ def test_several_layers_cannot_be_one_cut():
         Subject(zoo.build("resnet")).split("fcc").prefix(zoo.images())
 
 
+@pytest.mark.hf
 def test_hugging_face_networks_split():
     from transformers import BertConfig, BertModel
 

@@ -137,6 +137,7 @@ def test_stops_right_after_the_last_layer_asked_for():
     assert ran == [0, 1, 2]
 
 
+@pytest.mark.hf
 def test_tuple_dict_and_hugging_face_outputs_are_recorded():
     from transformers import BertConfig, BertModel
 

@@ -269,6 +269,7 @@ def test_a_class_without_positives_stops_the_analysis_unless_skipped():
 # -- files ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_analysing_again_gives_the_same_bytes(tmp_path):
     truth, results = video()
     truths, more = text(groups=True)

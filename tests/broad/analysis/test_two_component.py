@@ -164,6 +164,7 @@ def test_folds_are_redrawn_alike_for_all_systems():
 # -- false alarms ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_only_two_components_keep_their_level_under_the_plans_design():
     path = Path(__file__).parents[3] / "benchmarks" / "false_alarms.py"
     spec = importlib.util.spec_from_file_location("false_alarms", path)

@@ -34,6 +34,7 @@ def test_generated_clips_have_the_plans_numbers():
     assert {40, 80} == {f({c.count() for c in training.inputs.items}) for f in (min, max)}
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.integers(12, 900), st.integers(12, 900), st.integers(0, 2**32))
 def test_other_sizes_keep_the_proportions_and_every_action(training, test, seed):
@@ -85,6 +86,7 @@ def motion(clip):
     return np.sqrt(np.bincount(cell.ravel(), weight.ravel(), minlength=4 * 8 * 5))
 
 
+@pytest.mark.slow
 def test_a_linear_model_of_motion_beats_chance_on_clips_and_a_constant_does_not(small):
     training, test = small
     shown = StandardScaler().fit([motion(c) for c in training.inputs.items])

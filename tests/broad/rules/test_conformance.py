@@ -327,6 +327,7 @@ def test_a1_an_adapter_has_less_than_50_lines_and_passes(tmp_path):
     assert {"J1", "J2", "J3", "J4", "J5", "J6", "D8", "D9", "F5", "G1"} <= {c.requirement for c in checks}
 
 
+@pytest.mark.slow
 def test_a_stack_on_text_passes_and_shows_how_much_each_layer_learned():
     parts = Parts(
         Module("bag_of_words"), Module("sparse_autoencoder", {"inputs": 10, "hidden": [6, 5, 4], "epochs": 2}),

@@ -13,6 +13,8 @@ from assay.report.document import Table
 from assay.report.slides.broad import broad_deck
 from broad_report_kit import make_evaluation
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def folder(tmp_path):

@@ -21,6 +21,8 @@ from assay.core.fingerprint import state_fingerprint
 from processes import alive, wait_until
 from team_script import ALONE
 
+pytestmark = pytest.mark.slow
+
 X = np.random.default_rng(0).random((9, 5))
 SERVED = """
 from assay.broad.systems.adapter import serve

@@ -53,6 +53,7 @@ def test_grey_pictures_have_no_saturation():
     assert torch.equal(saturation(x, torch.full((4,), 1.5)), x)
 
 
+@pytest.mark.slow
 def test_a_crop_of_a_ramp_is_a_flatter_ramp():
     x = torch.arange(20.0).expand(1, 1, 20, 20)
     cropped = central_crop(x)  # a border of 1; 18 pixels become 20

@@ -56,6 +56,7 @@ def test_exactly_invariant_unit_scores_one_over_g():
     assert (unit.global_rate, unit.local_rate, unit.status) == (0.01, 1.0, "ok")
 
 
+@pytest.mark.slow
 def test_cyclic_shifts_of_noise_score_a_sixteenth_over_g():
     """E[L] = 1/16 + 15/16·G, so S ≈ 7.2 at G = 0.01, whatever Z inside the firing set."""
     x = np.random.default_rng(0).normal(size=(20_000, 16))
@@ -143,6 +144,7 @@ def cases(draw):
     return responses, orbits(n, size), rate, near, draw(st.sampled_from(["choose", "positive"])), among
 
 
+@pytest.mark.slow
 @given(cases())
 def test_scores_equal_the_obvious_computation(case):
     ours = invariance_scores(*case)
@@ -153,6 +155,7 @@ def test_scores_equal_the_obvious_computation(case):
     assert (ours.score.isna() == ~ours.status.isin(["ok", "tied"])).all()
 
 
+@pytest.mark.slow
 @given(cases(), st.randoms(use_true_random=False))
 def test_scores_do_not_depend_on_the_order_of_stimuli(case, chance):
     responses, trajectories, *settings, among = case
@@ -164,6 +167,7 @@ def test_scores_do_not_depend_on_the_order_of_stimuli(case, chance):
     pd.testing.assert_frame_equal(moved, invariance_scores(*case))
 
 
+@pytest.mark.slow
 @given(cases())
 def test_scores_do_not_change_under_increasing_functions(case):
     responses, *rest = case

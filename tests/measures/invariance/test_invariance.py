@@ -54,6 +54,7 @@ def assert_equal_to_the_definition(measure: Invariance, subject: Subject, transf
 # -- the definition -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(
     st.integers(0, 10_000),
@@ -70,6 +71,7 @@ def test_scores_equal_the_definition_on_random_networks(seed, signs, rate, near,
         assert_equal_to_the_definition(measure, subject, axis)
 
 
+@pytest.mark.slow
 def test_how_stimuli_are_batched_does_not_matter():
     # Rounding inside the network may depend on the batch; pooled pixels have no sums in them.
     subject = Subject(nn.Sequential(nn.MaxPool2d(2), nn.ReLU(), nn.Flatten()), "pixels")
@@ -100,6 +102,7 @@ def test_a_complex_cell_is_phase_invariant_and_a_simple_cell_is_not():
     assert simple < 45  # it fires on less than half of the phases
 
 
+@pytest.mark.slow
 def test_video_neighbours_are_frames_of_the_same_clip_and_place():
     rng = np.random.default_rng(0)
     clips = {
@@ -117,6 +120,7 @@ def test_video_neighbours_are_frames_of_the_same_clip_and_place():
     assert "silent" in set(units[units.transformation == "dim"].status)
 
 
+@pytest.mark.slow
 def test_a_parametric_test_equals_showing_every_transform():
     images = Images(np.random.default_rng(0).random((150, 1, 8, 8)))
     family = Family("translation_x", (-2.0, -1.0, 0.0, 1.0, 2.0))
@@ -228,6 +232,7 @@ def test_units_are_all_or_channels_or_the_central_one():
         np.testing.assert_allclose(ours[ours.transformation == "phase"].score, expected)
 
 
+@pytest.mark.slow
 def test_intervals_are_reproducible_and_narrow_with_units():
     torch.manual_seed(0)
     few, many = (Subject(nn.Sequential(nn.Flatten(), nn.Linear(64, n)), "net") for n in (10, 1000))

@@ -3,6 +3,7 @@ from __future__ import annotations
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from assay.measures.invariance import top_responses
 from assay.measures.invariance.top_responses import TopResponses
 
 
+@pytest.mark.slow
 @given(
     hnp.arrays(
         np.float32,

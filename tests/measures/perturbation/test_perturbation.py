@@ -93,6 +93,7 @@ def curve(table, quantity="accuracy"):
     return table.loc[table["quantity"] == quantity, "value"].to_numpy()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mlp", "vgg", "resnet"])
 @pytest.mark.parametrize("perturbation", ["intra", "inter", "noise"])
 @pytest.mark.parametrize("layer", [0, 1, 2, 0.5])

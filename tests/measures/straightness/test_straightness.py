@@ -268,6 +268,7 @@ def test_complex_trajectories_turn_in_both_parts():
     assert curvature(x) == pytest.approx(curvature(torch.view_as_real(x).flatten(1)))
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_frames():
     from assay.runs.evaluate import peak_memory
     from assay.stimuli import Clip

@@ -51,6 +51,7 @@ def test_learners_speak_fit_transform_layers_and_shallow(which):
         network.transform(data, layer=7)
 
 
+@pytest.mark.slow
 def test_an_autoencoder_learns_edges_of_a_drifting_bar():
     """One direction carries all the variance: the filters line up with it."""
     rng = np.random.default_rng(0)
@@ -70,6 +71,7 @@ def test_deeper_filters_are_linear_combinations():
     torch.testing.assert_close(network.filters(-2), one)
 
 
+@pytest.mark.slow
 def test_sparsity_brings_the_mean_activation_to_its_target():
     network = StackedAutoencoder(36, (8,), sparsity=30.0, target=-0.8)
     network.fit(PATCHES, settings=Greedy(150, 30, 1e-2))
@@ -126,6 +128,7 @@ def test_the_gradient_is_that_of_contrastive_divergence():
     torch.testing.assert_close(rbm.weight.grad, expected, atol=1e-6, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_an_rbm_learns_to_reconstruct():
     torch.manual_seed(0)
     kernel = torch.zeros(1, 1, 5, 5)
@@ -152,6 +155,7 @@ def test_networks_together_are_those_networks():
             np.testing.assert_allclose(ours, network.transform(PATCHES, depth), atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "file", "floor"), [(resnet20, "resnet20-12fca82f.th", 0.90), (resnet56, "resnet56-4bfd9763.th", 0.91)]
 )

@@ -59,6 +59,7 @@ def test_each_row_sums_to_one_and_stands_alone():
         np.testing.assert_array_equal(bag.transform(NOISE.take(np.array([i])))[0], together[i])
 
 
+@pytest.mark.slow
 def test_parts_make_no_difference(monkeypatch):
     whole = BagOfFeatures(**SMALL).fit(NOISE)
     expected = whole.transform(NOISE)

@@ -59,6 +59,7 @@ def test_a_constant_clip_becomes_zero(level):
     assert not local_contrast(torch.full((5, 8, 9), level)).any()
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.integers(0, 999), st.floats(0.01, 100), st.floats(-10, 10))
 def test_gain_and_offset_do_not_matter(seed, gain, offset):

@@ -103,6 +103,7 @@ def obvious_votes(g, orientation):
     return votes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [HOLLYWOOD2, KTH, WANG, replace(KTH, normalise="vector")])
 def test_descriptors_equal_the_obvious_computation(how):
     clip = clip_of(1, (15, 26, 30))
@@ -128,6 +129,7 @@ small = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(small, st.integers(0, 99), st.sampled_from([0.5, 0.75, 1.0]))
 def test_boxes_on_a_grid_have_the_descriptors_they_have_alone(how, seed, stride):

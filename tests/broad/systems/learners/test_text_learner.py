@@ -20,6 +20,7 @@ SMALL = {"inputs": 12, "hidden": (8, 6, 4), "epochs": 2, "batch_size": 20}
 TEAMS = [sparse_autoencoder_text, denoising_text]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", TEAMS)
 def test_a_text_learner_has_three_layers_each_of_which_represents(make):
     learner = make(**SMALL)

@@ -55,6 +55,7 @@ class Hasher:
         self.depth = 0
         self.known: dict[int, tuple[Any, bytes]] = {}  # the object is kept, so that its id is not given to another
         self.under_way: dict[int, int] = {}
+        self.outermost = _DEEPEST  # of the objects under way that were met again, the one that holds the others
         self.classes = self.shared()
         self.numbers: dict[int, tuple[Any, int]] = {}
 
@@ -93,6 +94,7 @@ class Hasher:
         elif (known := self.known.get(id(value)) or self.classes.get(id(value))) is not None:
             self.digest.update(known[1])
         elif id(value) in self.under_way:
+            self.outermost = min(self.outermost, self.under_way[id(value)])
             self.tag("cycle", str(self.depth - self.under_way[id(value)]).encode())
         elif self.depth >= _DEEPEST:
             self.tag("deep", qualname(type(value)).encode())
@@ -105,16 +107,19 @@ class Hasher:
         self.under_way[id(value)] = self.depth
         self.depth += 1
         modules_before = len(self.numbers)
+        outermost_before, self.outermost = self.outermost, _DEEPEST
         try:
             self.feed_object(value)
         finally:
             self.depth -= 1
             del self.under_way[id(value)]
             inside, self.digest = self.digest.digest(), outside
-        if len(self.numbers) == modules_before:  # numbers of modules depend on the place: such a digest holds only here
+        # A digest with numbers of modules, or with a way back to what holds the object, is true at this place alone.
+        if len(self.numbers) == modules_before and self.outermost >= self.depth:
             self.known[id(value)] = (value, inside)
-            if isinstance(value, type) and not self.under_way:
+            if isinstance(value, type):
                 self.classes[id(value)] = (value, inside)
+        self.outermost = min(self.outermost, outermost_before)
         self.digest.update(inside)
 
     def feed_object(self, value: Any) -> None:

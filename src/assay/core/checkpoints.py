@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from assay.core.errors import AssayError, first_line
+from assay.core.folder import Folder
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -39,3 +42,26 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     if not isinstance(loaded, Mapping) or not all(isinstance(v, Tensor) for v in loaded.values()):
         raise AssayError(f"weights={path} is not a mapping of names to tensors")
     return dict(loaded)
+
+
+def write_checkpoint(path: Path, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:
+    """Write tensors and the progress of training; the file is always a whole one, the old or the new."""
+    from safetensors.torch import save
+
+    saved = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    try:
+        Folder(str(path.parent)).write(path.name, save(saved, {"progress": json.dumps(progress)}))
+    except AssayError as error:
+        raise AssayError(f"checkpoint={path} cannot be written: {error}") from error
+
+
+def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read the tensors of a checkpoint and the progress of its training."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "pt") as file:
+            progress = json.loads((file.metadata() or {})["progress"])
+            return {name: file.get_tensor(name) for name in file.keys()}, progress  # noqa: SIM118
+    except (SafetensorError, OSError, KeyError, ValueError) as error:
+        raise AssayError(f"checkpoint={path} cannot be read ({error}): delete it to begin anew") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import fields
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from assay.core.checkpoints import read_checkpoint, write_checkpoint
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
-from assay.core.folder import Folder
 from assay.training.recipe import Recipe
 
 
@@ -65,29 +64,6 @@ class Checkpoint:
                 tensors[f"optimizer.{name}.{key}"] = value
         write_checkpoint(self.path, tensors, {"training": self.training, **progress})
         self.written = time.monotonic()
-
-
-def write_checkpoint(path: Path, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:
-    """Write tensors and the progress of training; the file is always a whole one, the old or the new."""
-    from safetensors.torch import save
-
-    saved = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    try:
-        Folder(str(path.parent)).write(path.name, save(saved, {"progress": json.dumps(progress)}))
-    except AssayError as error:
-        raise AssayError(f"checkpoint={path} cannot be written: {error}") from error
-
-
-def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read the tensors of a checkpoint and the progress of its training."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, "pt") as file:
-            progress = json.loads((file.metadata() or {})["progress"])
-            return {name: file.get_tensor(name) for name in file.keys()}, progress  # noqa: SIM118
-    except (SafetensorError, OSError, KeyError, ValueError) as error:
-        raise AssayError(f"checkpoint={path} cannot be read ({error}): delete it to begin anew") from error
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 from torch.func import stack_module_state
 
+from assay.core.checkpoints import read_checkpoint, write_checkpoint
 from assay.core.determinism import seeded
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
 from assay.core.progress import report
-from assay.training.checkpoint import read_checkpoint, write_checkpoint
 from assay.training.cuda_graph import RecordedStep
 from assay.training.populations import State, stacked
 

@@ -26,6 +26,7 @@ from scipy import stats
 from assay import Invariance, Subject, top_proportion_mean
 from assay.measures.gabor_fit import fit_gabor
 from assay.networks import ConvolutionalDeepBeliefNetwork, StackedAutoencoder, Together
+from assay.stats.bootstrap import percentile_interval, picks
 from assay.stimuli import (
     Gratings,
     InvarianceTest,
@@ -336,8 +337,8 @@ class Reproduction:
         rng = np.random.default_rng(0)
         for a, b in itertools.combinations(tests, 2):
             x, y = networks[a].to_numpy(), networks[b].to_numpy()
-            draws = [stats.spearmanr(x[i], y[i])[0] for i in rng.integers(len(x), size=(500, len(x)))]
-            low, high = np.nanquantile(draws, (0.025, 0.975))
+            draws = np.array([stats.spearmanr(x[i], y[i])[0] for i in picks(len(x), 500, rng)])
+            low, high = map(float, percentile_interval(draws[~np.isnan(draws)]))
             rows.append({"test": a, "other": b, "spearman": stats.spearmanr(x, y)[0], "low": low, "high": high})
         self.save(pd.DataFrame(rows).assign(networks=len(networks)), "d_agreement")
         turning = {"rotation_2d": camera_video(48, s.frames, clips=s.clips, turn_deg=5.0)["rotation_2d"]}

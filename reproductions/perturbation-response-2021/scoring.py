@@ -1,0 +1,119 @@
+"""The part ``tables``: which numbers predict the gap, from the tables of what the networks answered, on any machine."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from common import AUGMENTED, CORPORA, HERE, SCORES, Scale, read, write
+
+from assay.stats.bootstrap import multinomial_counts, percentile_interval
+from assay.studies import (
+    ConditionalMutualInformation,
+    Scoring,
+    chance_level,
+    compare_measures,
+    conditional_mutual_information,
+    load_corpus_plan,
+    rank,
+)
+from assay.studies.prediction import with_combinations
+
+ENOUGH = 0.8  # of the training data as shown: the paper's rule for its second experiment
+
+
+def tables(out: Path, scale: Scale) -> None:
+    """Score the answers of all networks."""
+    for name in CORPORA:
+        table_one(name, out, scale)
+    write(out, "equal_mixup", pd.DataFrame(row for name in CORPORA for row in equal_mixup(name, out, scale)))
+    table_three(out, scale)
+
+
+def table_one(name: str, out: Path, scale: Scale) -> None:
+    """Score every measure of the networks of a corpus (their Table 1; Figure 3, below)."""
+    table = read(out, f"{name}_networks")
+    hyper = [h for h in load_corpus_plan(HERE / f"{name}.yaml").grid if h in table]
+    gap, grid = table["gap"], table[hyper]
+    numbers = with_combinations(table.iloc[:, table.columns.get_loc("status") + 1 :])  # the measures come last
+    ranking = rank(numbers, gap, grid, Scoring(draws=scale.draws))
+    write(out, f"{name}_ranking", ranking.assign(cmi_chance=chance_level(gap, grid, draws=2 * scale.draws)))
+    whole = numbers[ranking["measure"][ranking["status"] == "ok"]]
+    write(out, f"{name}_comparisons", compared("mixup", whole, gap, grid, scale))
+    write(out, f"{name}_gap", pd.DataFrame(explained(gap, grid)))
+    write(out, f"{name}_batches", pd.DataFrame(by_count(read(out, f"{name}_gi_by_batch"), gap, grid, scale)))
+
+
+def explained(gap: pd.Series, hyper: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """The share of the gap's variance between the levels of each hyper-parameter (η²)."""
+    for name, levels in hyper.items():
+        yield {"hyper-parameter": name, "share": gap.groupby(levels).transform("mean").var() / gap.var()}
+
+
+def compared(one: str, numbers: pd.DataFrame, gap: pd.Series, hyper: pd.DataFrame, scale: Scale) -> pd.DataFrame:
+    """One measure compared with each other under the same resamples, as PGDL scores and without self-pairs."""
+    numbers = numbers[[one, *numbers.columns.drop(one)]]
+    comparisons = []
+    for self_pairs in (True, False):
+        statistic = ConditionalMutualInformation(self_pairs=self_pairs)
+        pairs = compare_measures(numbers, gap, hyper, statistic, draws=scale.draws)
+        comparisons.append(pairs[pairs["measure"] == one].assign(self_pairs=self_pairs))
+    return pd.concat(comparisons, ignore_index=True)
+
+
+def by_count(batches: pd.DataFrame, gap: pd.Series, hyper: pd.DataFrame, scale: Scale) -> Iterator[dict[str, Any]]:
+    """CMI of Gi from so many batches, drawn many times over with repetition (their Figure 3, below)."""
+    rng = np.random.default_rng(0)
+    for kind, rows in batches.groupby("perturbation", sort=False):
+        gi = rows.drop(columns=["network", "perturbation"]).to_numpy()
+        for count, run in itertools.product((c for c in scale.counts if c <= gi.shape[1]), range(scale.runs)):
+            drawn = gi[:, rng.integers(gi.shape[1], size=count)].mean(1)
+            cmi = conditional_mutual_information(drawn, gap, hyper)
+            yield {"perturbation": kind, "batches": count, "run": run, "cmi": cmi}
+
+
+def equal_mixup(name: str, out: Path, scale: Scale) -> Iterator[dict[str, Any]]:
+    """Pairs of networks whose mixup accuracies differ by less than 0.5 %: how often the greater Gi has the greater gap.
+
+    And of those, pairs whose training accuracies differ little too. Intervals are from resampling networks. The two
+    named are the pair whose Gi differ most (their Figure 2).
+    """
+    table = read(out, f"{name}_networks")
+    columns = ("gi intra ℓ=0", "gap", "mixup", "train_accuracy")
+    differences = {c: np.subtract.outer(table[c].to_numpy(), table[c].to_numpy()) for c in columns}
+    gi = differences["gi intra ℓ=0"]
+    times = multinomial_counts(len(table), scale.draws)
+    near = np.triu(np.ones_like(gi, dtype=bool), 1)
+    for column, within in (("mixup", 0.005), ("train_accuracy", 0.005), ("train_accuracy", 0.002)):
+        near = near & (np.abs(differences[column]) < within)
+        right = near & (gi * differences["gap"] > 0)
+        low, high = percentile_interval([(t @ right @ t) / (t @ near @ t) for t in times if t @ near @ t])
+        pair = np.unravel_index(np.argmax(np.where(near, np.abs(gi), -1)), gi.shape)
+        one, other = table["network"].iloc[list(pair)]
+        row = {"corpus": name, "also": column, "within": within, "pairs": int(near.sum()), "one": one, "other": other}
+        yield row | {"right": right.sum() / max(near.sum(), 1), "right_low": float(low), "right_high": float(high)}
+
+
+def table_three(out: Path, scale: Scale) -> None:
+    """Which score predicts how well a network generalizes to perturbed test data, and Gi compared with the others."""
+    cells, pairs = [], []
+    for name in AUGMENTED:
+        table = read(out, f"{name}_networks")
+        plan = load_corpus_plan(HERE / f"{name}.yaml")
+        hyper = [h for h in plan.grid if h != "augmentation" and h in table]
+        for kind, rows in table.groupby("perturbation", sort=False):
+            good = rows if scale.small else rows[rows["trained_accuracy"] >= ENOUGH]
+            good = good.reset_index(drop=True)
+            ranked = rank(good[list(SCORES)], good["gap"], good[hyper], Scoring(draws=scale.draws))
+            if "cmi" in ranked:  # else there are too few networks
+                ranked["cmi_chance"] = chance_level(good["gap"], good[hyper], draws=2 * scale.draws)
+                comparisons = compared("gi", good[list(SCORES)], good["gap"], good[hyper], scale)
+                pairs.append(comparisons.assign(corpus=name, perturbation=kind))
+            cells.append(ranked.assign(corpus=name, perturbation=kind))
+    write(out, "invariance_ranking", pd.concat(cells, ignore_index=True))
+    if pairs:
+        write(out, "invariance_comparisons", pd.concat(pairs, ignore_index=True))

@@ -1,4 +1,4 @@
-"""Questions asked of one subject, and the pure functions under them."""
+"""Measures: questions asked of one subject, and the pure functions under them."""
 
 from assay.measures.base import Measure
 from assay.measures.complexity.augmentation import AugmentationRobustness

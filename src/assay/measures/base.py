@@ -25,13 +25,13 @@ class Measure(ABC):
     """
 
     name: ClassVar[str] = ""
-    """What plans and tables call it."""
+    """What plans and tables call the measure."""
     value: ClassVar[str] = ""
-    """The column of its table that holds what it measures."""
+    """The column of the table that holds what the measure measures."""
     quantity: ClassVar[str] = ""
-    """Which of the quantities in that column is the measure's own, where its table lists several."""
+    """Which quantity in the column ``value`` is the measure's own, where its table lists several."""
     higher_is: ClassVar[str] = ""
-    """What a higher value of that quantity means, as in "higher is more curved"."""
+    """What a higher value of the measure means, as in "higher is more curved"."""
 
     _registry: ClassVar[dict[str, type[Measure]]] = {}
 
@@ -42,13 +42,13 @@ class Measure(ABC):
 
     @abstractmethod
     def __call__(self, subject: Subject) -> pd.DataFrame:
-        """The table of this measure for one subject."""
+        """Measure one subject, and return a table of one row per observation."""
 
     def check(self, subject: Subject) -> None:
         """Raise `AssayError` where the settings do not fit the subject; cheap, measures nothing."""
 
     def summary(self, table: pd.DataFrame) -> pd.DataFrame:
-        """The table to read first: uncertainty beside the value (``low``, ``high``, ``n``)."""
+        """The table to read first, with the uncertainty beside the value (``low``, ``high``, ``n``)."""
         return table
 
     def predictors(self, table: pd.DataFrame) -> Mapping[Predictor, float]:
@@ -69,7 +69,7 @@ class Measure(ABC):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Settings by name."""
+        """The settings of this measure by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @property
@@ -79,14 +79,14 @@ class Measure(ABC):
 
     @staticmethod
     def named(name: str) -> type[Measure]:
-        """The measure registered under a name."""
+        """The class of the measure that is registered under a name."""
         if name not in Measure._registry:
             raise AssayError(f"unknown measure {name!r}{nearest(name, Measure._registry)}")
         return Measure._registry[name]
 
     @staticmethod
     def known() -> dict[str, type[Measure]]:
-        """All registered measures by name."""
+        """The classes of all registered measures by name."""
         return dict(Measure._registry)
 
 
@@ -107,5 +107,5 @@ def require_batch_size(asked: int | None) -> None:
 
 
 def batch_size(subject: Subject, asked: int | None) -> int:
-    """The batch size asked for; else 32 on a CPU, 256 on a GPU."""
+    """The batch size that was asked for, or by default 32 on a CPU and 256 on a GPU."""
     return asked or (256 if subject.device.type == "cuda" else 32)

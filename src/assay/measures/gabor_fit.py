@@ -16,9 +16,10 @@ Array = np.ndarray[Any, Any]
 
 
 def gabor(size: int, x0: float, y0: float, theta: float, frequency: float, phase: float, sx: float, sy: float) -> Array:
-    """exp(−u²/2s_x² − v²/2s_y²)·cos(2π·frequency·u + phase), u along the wave: u = x cos θ + y sin θ, from (x0, y0).
+    """A Gabor function of size × size pixels: a wave under a Gaussian envelope around (x0, y0).
 
-    Pixels from the centre; frequency in cycles per pixel.
+    exp(−u²/2s_x² − v²/2s_y²)·cos(2π·frequency·u + phase), with u = x cos θ + y sin θ along the wave and v across it.
+    Positions are in pixels from the centre, the frequency in cycles per pixel.
     """
     axis = np.arange(size) - (size - 1) / 2
     y, x = np.meshgrid(axis - y0, axis - x0, indexing="ij")
@@ -35,7 +36,7 @@ def fit_gabor(filters: Tensor | Array) -> pd.DataFrame:
     Gabor function, near 0 for noise (nine parameters explain a little of any filter).
 
     Args:
-        filters: Units × H × W, H = W.
+        filters: The filters, units × side × side.
 
     Returns:
         One row per filter: ``r2``, ``frequency`` (cycles per pixel), ``theta_deg``, ``phase_deg``, ``x0``, ``y0``,
@@ -43,8 +44,8 @@ def fit_gabor(filters: Tensor | Array) -> pd.DataFrame:
 
     Example:
         >>> made = gabor(14, 1.0, -2.0, 0.6, 0.15, 0.3, 2.5, 3.0)
-        >>> found = fit_gabor(made[None]).iloc[0]
-        >>> round(found.r2, 6), round(found.frequency, 6), round(found.theta_deg, 3)
+        >>> fit = fit_gabor(made[None]).iloc[0]
+        >>> round(fit.r2, 6), round(fit.frequency, 6), round(fit.theta_deg, 3)
         (np.float64(1.0), np.float64(0.15), np.float64(34.377))
     """
     values = np.asarray(filters.detach().cpu() if isinstance(filters, Tensor) else filters, dtype=np.float64)
@@ -74,10 +75,10 @@ def _fit(image: Array) -> dict[str, float]:
         low = (-half, -half, -np.inf, 0.01, -np.inf, 0.5, 0.5)
         high = (half, half, np.inf, 0.5, np.inf, size, size)
         for start in _starts(image):
-            found = optimize.least_squares(residual, start, bounds=(low, high), max_nfev=200)
-            r2 = 1 - 2 * found.cost
+            fit = optimize.least_squares(residual, start, bounds=(low, high), max_nfev=200)
+            r2 = 1 - 2 * fit.cost
             if not r2 <= best[0]:
-                best = (r2, dict(zip(names, map(float, found.x), strict=True)))
+                best = (r2, dict(zip(names, map(float, fit.x), strict=True)))
     r2, p = best
     turned = np.degrees(p["theta"]) % 360 >= 180  # the same wave seen from its other end: θ − 180°, −phase
     phase = -p["phase"] if turned else p["phase"]
@@ -91,7 +92,10 @@ def _fit(image: Array) -> dict[str, float]:
 
 
 def _starts(image: Array) -> list[Array]:
-    """Where the energy lies, the strongest wave in it, two phases (the amplitude may be negative) and two widths."""
+    """Parameters from which the fit starts: the centre of energy, the strongest wave, two phases and two widths.
+
+    Two phases are enough, since the amplitude may be negative.
+    """
     size = len(image)
     axis = np.arange(size) - (size - 1) / 2
     energy = image**2

@@ -30,10 +30,12 @@ class Predictor(str):
     layer: str
 
     def __new__(cls, quantity: str, of: str = "", layer: str = "") -> Predictor:
-        """A key from its parts."""
+        """Make a key from its parts."""
         shown = " ".join(filter(None, (quantity, of, f"ℓ={layer}" if layer else "")))
         key = super().__new__(cls, shown)
-        key.quantity, key.of, key.layer = quantity, of, layer
+        key.quantity = quantity
+        key.of = of
+        key.layer = layer
         return key
 
     def __getnewargs__(self) -> tuple[str, str, str]:  # type: ignore[override]
@@ -41,7 +43,7 @@ class Predictor(str):
 
 
 def require_sample(samples: int | None, bootstrap: int) -> None:
-    """At least one input or None, and no negative number of resamples."""
+    """Refuse a sample of no input (None is all of them) and a negative number of resamples."""
     if samples is not None and samples < 1:
         raise AssayError(f"samples={samples} must be at least 1, or None for all")
     if bootstrap < 0:
@@ -51,13 +53,13 @@ def require_sample(samples: int | None, bootstrap: int) -> None:
 def row(
     quantity: str, value: float, n: int, *, layer: str = "", low: Any = NAN, high: Any = NAN, status: str = "ok"
 ) -> dict[str, Any]:
-    """One row of a table."""
+    """One row of a measure's table, as a dictionary of its columns."""
     numbers = {"value": float(value), "low": float(low), "high": float(high)}
     return {"quantity": quantity, "layer": layer, **numbers, "n": n, "status": status}
 
 
 def chosen(table: pd.DataFrame, quantities: Iterable[str]) -> dict[Predictor, float]:
-    """Quantities of the whole network by name, as far as the table has them; NaN where the status is not ok."""
+    """The chosen quantities of the whole network, as far as the table has them; NaN where the status is not ok."""
     whole = table[(table["layer"] == "") & table["quantity"].isin(list(quantities))]
     values = whole["value"].where(whole["status"] == "ok")
     return dict(zip(map(Predictor, whole["quantity"]), values.astype(float), strict=True))

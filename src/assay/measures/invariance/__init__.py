@@ -1,1 +1,1 @@
-"""Which transformations the units of a layer ignore."""
+"""Invariance: which transformations of a stimulus the units of a layer ignore."""

@@ -21,7 +21,7 @@ Trajectories = Sequence[Sequence[int]] | Array
 Signs = Literal["choose", "positive"]
 SIGNS = {"choose": (1, -1), "positive": (1,)}
 SCORED = ("ok", "tied")  # statuses of units that have a score
-SLACK = 0.25  # by how much ties may push a unit's firing rate and it still counts as the rate asked for
+SLACK = 0.25  # share by which ties may raise a unit's firing rate above the target, and it still counts as met
 
 
 def firing_thresholds(responses: Tensor | Array, firing_rate: float = 0.01) -> Array:
@@ -33,8 +33,8 @@ def firing_thresholds(responses: Tensor | Array, firing_rate: float = 0.01) -> A
     the smallest, so the unit fires on everything or on nothing.
 
     Args:
-        responses: Stimuli × units.
-        firing_rate: Global firing rate to set.
+        responses: The responses, stimuli × units.
+        firing_rate: The global firing rate that the thresholds are to give.
 
     Example:
         >>> firing_thresholds(np.arange(200.0)[:, None], firing_rate=0.01)
@@ -67,15 +67,16 @@ def invariance_scores(
     S is at most 1/G: 100 at a firing rate of 1 %.
 
     Args:
-        responses: Stimuli × units.
+        responses: The responses, stimuli × units.
         trajectories: For each stimulus, the indices of the stimuli on its trajectory (itself among them);
             −1 is padding.
-        firing_rate: Global firing rate.
-        near_max: How many stimuli make Z: a count, or a share (float) of those on which the unit fires. Ties with
+        firing_rate: The global firing rate G that the thresholds are to give.
+        near_max: Number of stimuli in Z: a count, or a share (float) of those on which the unit fires. Ties with
             the last of them belong to Z too, so that the order of stimuli does not matter.
         signs: ``"choose"`` the sign that gives the larger score, or ``"positive"`` for units trained to be sparse.
-            A sign that meets the firing rate (to a quarter) goes before one that repeated responses keep from it.
-        among: Take Z only from these stimuli (indices); G is over all of them still.
+            A sign whose firing rate is within 25 % of the target is preferred to one that ties prevent from reaching
+            it.
+        among: Indices of the stimuli that Z is taken from; all by default. G is over all stimuli in any case.
 
     Returns:
         One row per unit: ``score`` S, ``global_rate`` G, ``local_rate`` L, ``sign``, ``threshold``, ``status``.
@@ -102,7 +103,7 @@ def invariance_scores(
         eligible[:] = False
         eligible[np.asarray(among)] = True
     finite = np.asarray(np.isfinite(values).all(axis=0))
-    found = []
+    scores_by_sign = []
     for sign in SIGNS[signs]:
         fired = fire(sign * np.where(finite, values, 0.0), firing_rate, near_max, eligible)
         along = np.zeros(fired.fires.shape)
@@ -111,13 +112,13 @@ def invariance_scores(
         along /= size[:, None]
         with np.errstate(invalid="ignore"):
             local = np.where(fired.near, along, 0.0).sum(axis=0) / fired.near.sum(axis=0)
-        found.append(SignedScores(sign, fired.thresholds, fired.fires.mean(axis=0), local, fired.status))
-    return choose_sign(found, firing_count(len(values), firing_rate) / len(values), finite)
+        scores_by_sign.append(SignedScores(sign, fired.thresholds, fired.fires.mean(axis=0), local, fired.status))
+    return choose_sign(scores_by_sign, firing_count(len(values), firing_rate) / len(values), finite)
 
 
 @dataclass(frozen=True)
 class Fired:
-    """What units of one sign fire on: thresholds and status per unit, firing and near-maximal (Z) stimuli × units."""
+    """Thresholds and status of units of one sign; the stimuli they fire on, and those in Z (stimuli × units)."""
 
     thresholds: Array
     status: Array
@@ -126,18 +127,18 @@ class Fired:
 
 
 def fire(signed: Array, firing_rate: float, near_max: int | float, eligible: Array) -> Fired:
-    """Thresholds, firing and Z of units whose responses (stimuli × units) already have their sign."""
+    """Find when units fire, and their Z, from responses (stimuli × units) already multiplied by their sign."""
     thresholds = firing_thresholds(signed, firing_rate)
     fires = signed > thresholds
-    driven = fires & eligible[:, None]
-    ordered = -np.sort(-np.where(driven, signed, -np.inf), axis=0)
-    chosen = near_count(near_max, driven.sum(axis=0))
-    near = driven & (signed >= np.take_along_axis(ordered, chosen[None] - 1, 0)[0])
+    candidates = fires & eligible[:, None]
+    ordered = -np.sort(-np.where(candidates, signed, -np.inf), axis=0)
+    chosen = near_count(near_max, candidates.sum(axis=0))
+    near = candidates & (signed >= np.take_along_axis(ordered, chosen[None] - 1, 0)[0])
     status = status_of(
         constant=signed.max(axis=0) == signed.min(axis=0),
         sparse=np.isnan(thresholds),
         firing=fires.sum(axis=0),
-        silent=driven.sum(axis=0) == 0,
+        silent=candidates.sum(axis=0) == 0,
         n=len(signed),
         asked=firing_count(len(signed), firing_rate),
     )
@@ -145,7 +146,7 @@ def fire(signed: Array, firing_rate: float, near_max: int | float, eligible: Arr
 
 
 def status_of(constant: Array, sparse: Array, firing: Array, silent: Array, n: int, asked: int) -> Array:
-    """Status per unit from what is known of it, the first that applies."""
+    """The status of each unit: the first that applies of constant, sparse, always on, silent, tied and ok."""
     kinds = [(constant, "constant"), (sparse, "sparse"), (2 * firing > n, "always on"), (silent, "silent")]
     kinds.append((firing > asked, "tied"))
     return np.select([np.asarray(k) for k, _ in kinds], [name for _, name in kinds], "ok").astype(object)
@@ -153,7 +154,7 @@ def status_of(constant: Array, sparse: Array, firing: Array, silent: Array, n: i
 
 @dataclass(frozen=True)
 class SignedScores:
-    """Rates of all units under one sign."""
+    """Thresholds, firing rates and status of all units of a layer under one sign."""
 
     sign: int
     thresholds: Array
@@ -163,31 +164,31 @@ class SignedScores:
 
     @property
     def defined(self) -> Array:
-        """Which units have a score."""
+        """Whether each unit has a score."""
         return np.isin(self.status, SCORED)
 
     @property
     def score(self) -> Array:
-        """S = L / G, NaN where undefined."""
+        """The invariance score S = L / G of each unit, NaN where it is undefined."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(self.defined, self.local_rate / self.global_rate, np.nan)
 
 
-def choose_sign(found: Sequence[SignedScores], rate: float, finite: Array) -> pd.DataFrame:
-    """Of each unit the sign that meets the rate, then the larger score, then the positive sign."""
-    best = found[0]
+def choose_sign(scores_by_sign: Sequence[SignedScores], rate: float, finite: Array) -> pd.DataFrame:
+    """Choose the sign of each unit: one that meets the firing rate, then the larger score, then the positive sign."""
+    best = scores_by_sign[0]
     chosen = np.zeros(len(finite), dtype=np.int64)
-    for i, other in enumerate(found[1:], start=1):
+    for i, other in enumerate(scores_by_sign[1:], start=1):
         a, b = (np.where(s.defined, 1 + (s.global_rate <= (1 + SLACK) * rate), 0) for s in (best, other))
         # Equal but for rounding is equal: then the sign stays positive.
         chosen[(b > a) | ((b == a) & (b > 0) & (other.score > best.score * (1 + 1e-12)))] = i
     columns = {
-        "score": [s.score for s in found],
-        "global_rate": [np.where(s.defined, s.global_rate, np.nan) for s in found],
-        "local_rate": [np.where(s.defined, s.local_rate, np.nan) for s in found],
-        "sign": [np.where(s.defined, s.sign, 0) for s in found],
-        "threshold": [np.where(s.defined, s.thresholds, np.nan) for s in found],
-        "status": [s.status for s in found],
+        "score": [s.score for s in scores_by_sign],
+        "global_rate": [np.where(s.defined, s.global_rate, np.nan) for s in scores_by_sign],
+        "local_rate": [np.where(s.defined, s.local_rate, np.nan) for s in scores_by_sign],
+        "sign": [np.where(s.defined, s.sign, 0) for s in scores_by_sign],
+        "threshold": [np.where(s.defined, s.thresholds, np.nan) for s in scores_by_sign],
+        "status": [s.status for s in scores_by_sign],
     }
     table = {name: np.choose(chosen, options) for name, options in columns.items()}
     for name, undefined in (("score", np.nan), ("global_rate", np.nan), ("local_rate", np.nan), ("sign", 0)):
@@ -213,14 +214,14 @@ def top_proportion_mean(scores: Tensor | Array, p: float) -> float:
 
 
 def top_count(n: int, p: float) -> int:
-    """How many of n scores are the best-scoring proportion: ⌈p·n⌉."""
+    """Number of scores in the best-scoring proportion p of n: ⌈p·n⌉."""
     if not 0 < p <= 1:
         raise AssayError(f"p={p} is not a proportion in (0, 1]")
     return math.ceil(p * n - 1e-9)
 
 
 def firing_count(n: int, firing_rate: float) -> int:
-    """On how many of n stimuli a unit fires: ⌈firing_rate·n⌉."""
+    """Number of stimuli, of n, on which a unit of the given rate fires: ⌈firing_rate·n⌉."""
     if not 0 < firing_rate < 1:
         raise AssayError(f"firing_rate={firing_rate} is not a rate between 0 and 1")
     if firing_rate * n < 1 - 1e-9:
@@ -230,7 +231,7 @@ def firing_count(n: int, firing_rate: float) -> int:
 
 
 def near_count(near_max: int | float, firing: Array) -> Array:
-    """How many stimuli make Z, where a unit fires on ``firing`` of them: at least one, at most all of those."""
+    """Number of stimuli in Z for units that fire on ``firing`` of them: at least one, at most all of those."""
     whole = isinstance(near_max, int) and not isinstance(near_max, bool)
     if (whole and near_max < 1) or (not whole and not 0 < near_max <= 1):
         raise AssayError(f"near_max={near_max!r} is not a count of at least 1 or a share in (0, 1]")
@@ -250,7 +251,7 @@ def _checked(responses: Tensor | Array, finite: bool = True) -> Array:
 
 
 def trajectory_table(trajectories: Trajectories, n: int) -> tuple[Array, Array]:
-    """Trajectories as a table padded with −1, and the length of each."""
+    """Trajectories as one table, padded with −1, and the length of each."""
     if len(trajectories) != n:
         raise AssayError(f"there are {n} stimuli and {len(trajectories)} trajectories: give one for each stimulus")
     rows = [np.asarray(t, dtype=np.int64).ravel() for t in trajectories]

@@ -26,7 +26,7 @@ from assay.measures.invariance.firing import (
     top_proportion_mean,
 )
 from assay.measures.invariance.passes import Passes
-from assay.measures.invariance.unit_responses import Near, UnitResponses, Units
+from assay.measures.invariance.unit_responses import NearMaximal, UnitResponses, Units
 from assay.measures.table import Predictor
 from assay.stats.bootstrap import crossed_picks, percentile_interval
 from assay.stimuli.invariance_test import InvarianceTest
@@ -36,7 +36,7 @@ from assay.subject.subject import Subject
 
 Array = np.ndarray[Any, Any]
 STATUSES = ("ok", "tied", "constant", "sparse", "always on", "silent", "not finite")
-_SHOWN = 6  # stimuli in a picture
+_STIMULI_IN_PICTURE = 6
 
 
 @dataclass(frozen=True)
@@ -55,17 +55,17 @@ class Invariance(Measure):
     entry per stimulus).
 
     Args:
-        test: What to show and how it is transformed: `assay.stimuli.Gratings`, `NaturalVideo`, `ParametricTest`.
-        layers: Which layers; all by default.
-        firing_rate: Global firing rate G.
-        top: The proportion p of Inv_p.
-        near_max: How many stimuli make Z: a count, or a share of those on which the unit fires.
-        signs: ``"choose"``, or ``"positive"`` for units trained to be sparse.
-        units: ``"all"``; ``"channels"`` (of each channel its largest response over positions); ``"centre"`` (of each
-            channel the unit at the central position).
-        bootstrap: Resamples for the intervals; 0 for none.
-        seed: Of the bootstrap.
-        batch_size: Stimuli per forward pass; by default 32 on a CPU and 256 on a GPU.
+        test: Stimuli to show and how they are transformed: `assay.stimuli.Gratings`, `NaturalVideo`, `ParametricTest`.
+        layers: Layers to measure; all by default.
+        firing_rate: The global firing rate G that thresholds are set for.
+        top: The best-scoring proportion p of units that Inv_p averages.
+        near_max: Number of stimuli in Z: a count, or a share of those on which the unit fires.
+        signs: ``"choose"`` a sign for each unit, or ``"positive"`` for units trained to be sparse.
+        units: Which units of a layer are scored: ``"all"``; ``"channels"`` (of each channel its largest response over
+            positions); ``"centre"`` (of each channel the unit at the central position).
+        bootstrap: Number of resamples for the intervals; 0 for none.
+        seed: Seed of the bootstrap's random draws.
+        batch_size: Number of stimuli per pass; by default 32 on a CPU and 256 on a GPU.
     """
 
     test: InvarianceTest
@@ -95,12 +95,12 @@ class Invariance(Measure):
         near_count(self.near_max, np.ones(1, dtype=np.int64))
 
     def check(self, subject: Subject) -> None:
-        """There are enough stimuli, the network sees one, and the layers exist."""
+        """Check that there are enough stimuli, that the network takes one, and that the layers exist."""
         firing_count(len(self.test), self.firing_rate)
         subject.visit(torch.from_numpy(next(self.test.batches(1))), lambda layer, output: None, self.layers)
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
-        """Show the test once; one row per layer and transformation."""
+        """Show the stimuli of the test; one row per layer and transformation."""
         rng = np.random.default_rng(self.seed)
         rows, shown = [], []
         for labels, scores, pairs in self._scored(subject):
@@ -108,11 +108,11 @@ class Invariance(Measure):
             driving = (
                 np.zeros(0, dtype=np.int64) if pairs is None else pairs.stimulus[pairs.unit == rows[-1]["best_unit"]]
             )
-            shown.append(driving[:_SHOWN])
+            shown.append(driving[:_STIMULI_IN_PICTURE])
         return pd.DataFrame(rows).assign(pictures=self._pictures(shown))
 
     def per_unit(self, subject: Subject) -> pd.DataFrame:
-        """One row per layer, transformation and unit: the columns of `invariance_scores`."""
+        """The scores of single units (see `invariance_scores`): one row per layer, transformation and unit."""
         frames = []
         for labels, scores, _ in self._scored(subject):
             if scores is not None:
@@ -120,20 +120,20 @@ class Invariance(Measure):
         return pd.concat(frames, ignore_index=True)
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
-        """For every transformation the score of the last layer and the mean over layers."""
-        found = {}
+        """Take the score of the last layer and the mean over layers, for every transformation."""
+        predictors = {}
         for name, rows in table.groupby("transformation", sort=False):
             scores = rows.sort_values("order")["score"].dropna()
-            found[Predictor(f"{name} invariance of the last layer")] = (
+            predictors[Predictor(f"{name} invariance of the last layer")] = (
                 float(scores.iloc[-1]) if len(scores) else float("nan")
             )
-            found[Predictor(f"{name} invariance, mean of layers")] = float(scores.mean())
-        return found
+            predictors[Predictor(f"{name} invariance, mean of layers")] = float(scores.mean())
+        return predictors
 
     # -- showing --------------------------------------------------------------------------------------
 
-    def _scored(self, subject: Subject) -> Iterator[tuple[dict[str, Any], pd.DataFrame | None, Near | None]]:
-        """Per layer and transformation, named: the scores of its units, and Z with local rates of the chosen signs."""
+    def _scored(self, subject: Subject) -> Iterator[tuple[dict[str, Any], pd.DataFrame | None, NearMaximal | None]]:
+        """The labels of each row of the table, the scores of its units, and Z of their chosen signs."""
         with subject.showing():
             passes = Passes(
                 self.test,
@@ -146,15 +146,15 @@ class Invariance(Measure):
                 units=self.units,
             )
             passes.show()
-            for transformation, found in passes.near().items():
-                scored = {layer: _scores(passes.responses[layer], nears) for layer, nears in found.items()}
+            for transformation, near_by_layer in passes.near().items():
+                scored = {layer: _scores(passes.responses[layer], nears) for layer, nears in near_by_layer.items()}
                 for order, layer in enumerate(passes.layers):
                     labels = {"layer": layer, "order": order, "test": self.test.name, "transformation": transformation}
                     yield labels, *scored.get(passes.repeats.get(layer, layer), (None, None))
 
     # -- rows -----------------------------------------------------------------------------------------
 
-    def _row(self, scores: pd.DataFrame | None, pairs: Near | None, rng: np.random.Generator) -> dict[str, Any]:
+    def _row(self, scores: pd.DataFrame | None, pairs: NearMaximal | None, rng: np.random.Generator) -> dict[str, Any]:
         if scores is None or pairs is None:
             empty = dict.fromkeys(("score", "low", "high", "mean_score", "p10", "p25", "p50", "p75", "p90"), np.nan)
             counts = {_column(status): 0 for status in STATUSES}
@@ -180,7 +180,7 @@ class Invariance(Measure):
             "status": "ok" if len(defined) else "undefined",
         }
 
-    def _interval(self, scores: pd.DataFrame, pairs: Near, rng: np.random.Generator) -> tuple[float, float]:
+    def _interval(self, scores: pd.DataFrame, pairs: NearMaximal, rng: np.random.Generator) -> tuple[float, float]:
         """95 % bootstrap interval of Inv_p: stimuli (the same draw for all units) and units are drawn anew.
 
         Thresholds stay as they are. A unit none of whose Z is drawn is left out of that resample. Stimuli that belong
@@ -206,15 +206,15 @@ class Invariance(Measure):
         return float(low), float(high)
 
     def _pictures(self, shown: list[Array]) -> list[bytes]:
-        """For each row the stimuli that drive its best unit most; they are made or read once for all rows."""
+        """A picture for each row of the stimuli that drive its best unit most; each stimulus is made or read once."""
         wanted = np.unique(np.concatenate(shown))
         pictures = self.test.pictures(wanted) if len(wanted) else []
         by_number = dict(zip(wanted.tolist(), pictures, strict=True))
         return [strip([by_number[n] for n in row.tolist()]) if len(row) else b"" for row in shown]
 
 
-def _scores(responses: UnitResponses, nears: dict[int, Near]) -> tuple[pd.DataFrame, Near]:
-    """The scores of a layer's units, and the pairs of their chosen signs."""
+def _scores(responses: UnitResponses, nears: dict[int, NearMaximal]) -> tuple[pd.DataFrame, NearMaximal]:
+    """The scores of a layer's units, and Z of the sign chosen for each."""
     signed = [
         SignedScores(sign, near.thresholds, near.firing / responses.n, _mean_local(near), near.status)
         for sign, near in nears.items()
@@ -223,23 +223,23 @@ def _scores(responses: UnitResponses, nears: dict[int, Near]) -> tuple[pd.DataFr
     return scores, _chosen(scores, nears)
 
 
-def _mean_local(near: Near) -> Array:
-    """L per unit."""
+def _mean_local(near: NearMaximal) -> Array:
+    """The local rate L of each unit: the mean over its Z."""
     count = np.bincount(near.unit, minlength=len(near.status))
     total = np.bincount(near.unit, near.local, minlength=len(near.status))
     with np.errstate(invalid="ignore"):
         return np.asarray(total / count)
 
 
-def _chosen(scores: pd.DataFrame, nears: dict[int, Near]) -> Near:
-    """The pairs of each unit's chosen sign."""
+def _chosen(scores: pd.DataFrame, nears: dict[int, NearMaximal]) -> NearMaximal:
+    """Z of all units, each with the sign chosen for it."""
     parts = []
     for sign, near in nears.items():
-        mine = (scores["sign"].to_numpy() == sign)[near.unit]
-        parts.append((near.unit[mine], near.stimulus[mine], near.local[mine]))
+        in_chosen_sign = (scores["sign"].to_numpy() == sign)[near.unit]
+        parts.append((near.unit[in_chosen_sign], near.stimulus[in_chosen_sign], near.local[in_chosen_sign]))
     unit, stimulus, local = (np.concatenate(p) for p in zip(*parts, strict=True))
-    some = next(iter(nears.values()))
-    return Near(some.thresholds, some.firing, some.status, unit, stimulus, local)
+    first = next(iter(nears.values()))
+    return NearMaximal(first.thresholds, first.firing, first.status, unit, stimulus, local)
 
 
 def _column(status: str) -> str:

@@ -1,9 +1,10 @@
-"""The passes of a test through a subject: all stimuli once, and again what the first pass could not tell."""
+"""The passes of a test through a subject: all stimuli once, and again those that the first pass leaves open."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from assay.core.errors import AssayError
 from assay.core.progress import report
 from assay.measures.invariance.firing import SCORED, SLACK, Signs, firing_count
 from assay.measures.invariance.unit_responses import (
-    Near,
+    NearMaximal,
     UnitResponses,
     Units,
     near_from_responses,
@@ -30,7 +31,7 @@ _LOOK_AGAIN = 1 << 27  # responses of units with many ties kept at a time
 
 
 class Passes:
-    """The pass of a test through a subject, and what is needed beyond it; the settings are those of `Invariance`.
+    """Shows the stimuli of a test to a subject, as often as invariance scores need; settings as in `Invariance`.
 
     After `show`, ``responses`` has what each layer's units responded to, ``layers`` the names of all layers asked for,
     and ``repeats`` those that are the same as an earlier one.
@@ -48,8 +49,14 @@ class Passes:
         signs: Signs,
         units: Units,
     ) -> None:
-        self.test, self.subject, self.chosen, self.size = test, subject, chosen, size
-        self.firing_rate, self.near_max, self.signs, self.units = firing_rate, near_max, signs, units
+        self.test = test
+        self.subject = subject
+        self.chosen = chosen
+        self.size = size
+        self.firing_rate = firing_rate
+        self.near_max = near_max
+        self.signs = signs
+        self.units = units
         self.responses: dict[str, UnitResponses] = {}
         self.layers: list[str] = []
         self.repeats: dict[str, str] = {}
@@ -57,54 +64,61 @@ class Passes:
         firing_count(len(test), firing_rate)
 
     def show(self) -> None:
-        """Show all stimuli; every layer keeps what drives its units."""
+        """Show all stimuli once, and keep of every layer the largest responses of its units."""
         n, shown = len(self.test), 0
         for batch in self._batches():
-
-            def visit(layer: str, output: Tensor, count: int = len(batch)) -> None:
-                if self._fits(layer, output, count):
-                    if layer not in self.responses:
-                        self.responses[layer] = UnitResponses(n, self.firing_rate, self.signs)
-                    self.responses[layer].extend(responses_of(output, self.units))
-
-            self.subject.visit(batch, visit, self.chosen, repeats=False)
+            self.subject.visit(batch, partial(self._extend, len(batch)), self.chosen, repeats=False)
             shown += len(batch)
             report(f"{self.subject.name}: stimuli", shown, n)
         self.layers = self.subject.choose(self.chosen)
         self.repeats = self.subject.repeats(self.chosen)
 
-    def near(self) -> dict[str, dict[str, dict[int, Near]]]:
-        """Per transformation, layer and sign: Z of all units, with local rates."""
-        asked = {
-            transformation: _Transformation(self.test, transformation) for transformation in self.test.transformations
+    def _extend(self, count: int, layer: str, output: Tensor) -> None:
+        """Add what a layer did with a batch of ``count`` stimuli to the responses of its units."""
+        if self._fits(layer, output, count):
+            if layer not in self.responses:
+                self.responses[layer] = UnitResponses(len(self.test), self.firing_rate, self.signs)
+            self.responses[layer].extend(responses_of(output, self.units))
+
+    def near(self) -> dict[str, dict[str, dict[int, NearMaximal]]]:
+        """Find Z of all units, with local rates, for each transformation, layer and sign."""
+        transformations = {name: _Transformation(self.test, name) for name in self.test.transformations}
+        nears: dict[str, dict[str, dict[int, NearMaximal]]] = {name: {} for name in transformations}
+        unknown: dict[str, dict[str, Array]] = {name: {} for name in transformations}
+        for name, transformation in transformations.items():
+            for layer, kept in self.responses.items():
+                nears[name][layer], unknown[name][layer] = self._from_kept(kept, transformation)
+        again = {
+            layer: np.flatnonzero(np.any([unknown[name][layer] for name in transformations], axis=0))
+            for layer in self.responses
         }
-        found = {
-            t: {layer: self._from_kept(kept, a) for layer, kept in self.responses.items()} for t, a in asked.items()
-        }
-        again = {layer: np.flatnonzero(np.any([found[t][layer][1] for t in asked], axis=0)) for layer in self.responses}
-        nears = {t: {layer: by_sign for layer, (by_sign, _) in layers.items()} for t, layers in found.items()}
         for layer, units, responses in self._look_again(again):
-            for t, a in asked.items():
-                mine = found[t][layer][1][units]
-                for sign in nears[t][layer]:
-                    more = near_from_responses(
-                        responses[:, mine], sign, self.firing_rate, self.near_max, a.eligible, a.table
+            for name, transformation in transformations.items():
+                asked = unknown[name][layer][units]
+                for sign, near in nears[name][layer].items():
+                    replacement = near_from_responses(
+                        responses[:, asked],
+                        sign,
+                        self.firing_rate,
+                        self.near_max,
+                        transformation.eligible,
+                        transformation.table,
                     )
-                    nears[t][layer][sign] = replace_units(nears[t][layer][sign], units[mine], more)
+                    nears[name][layer][sign] = replace_units(near, units[asked], replacement)
         if isinstance(self.test, OpenTest):
-            for t, layers in nears.items():
-                self._show_transforms(self.test, t, layers)
+            for name, near_by_layer in nears.items():
+                self._show_transforms(self.test, name, near_by_layer)
         return nears
 
-    def _from_kept(self, kept: UnitResponses, asked: _Transformation) -> tuple[dict[int, Near], Array]:
-        """By sign what the largest responses tell, and which units they tell too little of."""
-        nears: dict[int, Near] = {}
+    def _from_kept(self, kept: UnitResponses, transformation: _Transformation) -> tuple[dict[int, NearMaximal], Array]:
+        """Z of each sign from the largest responses, and the units for which those are too few to tell."""
+        nears: dict[int, NearMaximal] = {}
         unknown = np.zeros(len(kept.finite), dtype=bool)
         met = np.zeros_like(unknown)
         for sign in kept.signs:
-            near, beyond = kept.near(sign, self.near_max, asked.eligible)
-            if asked.table is not None:
-                near = replace(near, local=kept.local_rates(sign, near, asked.table))
+            near, beyond = kept.near(sign, self.near_max, transformation.eligible)
+            if transformation.table is not None:
+                near = replace(near, local=kept.local_rates(sign, near, transformation.table))
             nears[sign] = near
             unknown |= beyond
             met |= np.isin(near.status, SCORED) & (near.firing <= (1 + SLACK) * kept.asked)
@@ -123,7 +137,7 @@ class Passes:
         return False
 
     def _look_again(self, wanted: dict[str, Array]) -> Iterator[tuple[str, Array, Array]]:
-        """All responses of units whose ties are many, layer by layer, a bounded number of units at a time."""
+        """Show all stimuli again, for all responses of units with many ties; a bounded number of units at a time."""
         step = max(_LOOK_AGAIN // len(self.test), 1)
         portions = [(layer, u) for layer, units in wanted.items() for u in _portions(units, step)]
         while portions:
@@ -131,47 +145,58 @@ class Passes:
             while portions and portions[0][0] not in now and sum(map(len, now.values())) < step:
                 layer, units = portions.pop(0)
                 now[layer] = units
-            held: dict[str, list[Array]] = {layer: [] for layer in now}
-
-            def visit(layer: str, output: Tensor, now: Any = now, held: Any = held) -> None:
-                columns = torch.from_numpy(now[layer]).to(output.device)
-                picked = responses_of(output, self.units).index_select(1, columns)
-                held[layer].append((picked if picked.dtype == torch.float64 else picked.float()).cpu().numpy())
-
-            for batch in self._batches():
-                self.subject.visit(batch, visit, list(now))
+            responses = self._responses_of_units(now)
             for layer, units in now.items():
-                yield layer, units, np.concatenate(held[layer])
+                yield layer, units, responses[layer]
 
-    def _show_transforms(self, test: OpenTest, transformation: str, found: dict[str, dict[int, Near]]) -> None:
-        """Show the stimuli that drive any unit at all magnitudes, and see whether the units go on firing."""
-        shown = [near.stimulus for nears in found.values() for near in nears.values()]
-        wanted = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *shown]))
+    def _responses_of_units(self, wanted: dict[str, Array]) -> dict[str, Array]:
+        """All responses of the given units of each layer (stimuli × units), from one more pass over the stimuli."""
+        responses: dict[str, list[Array]] = {layer: [] for layer in wanted}
+
+        def visit(layer: str, output: Tensor) -> None:
+            columns = torch.from_numpy(wanted[layer]).to(output.device)
+            picked = responses_of(output, self.units).index_select(1, columns)
+            responses[layer].append((picked if picked.dtype == torch.float64 else picked.float()).cpu().numpy())
+
+        for batch in self._batches():
+            self.subject.visit(batch, visit, list(wanted))
+        # Each layer's parts are let go as they are joined, so that no response is held twice for long.
+        return {layer: np.concatenate(responses.pop(layer)) for layer in wanted}
+
+    def _show_transforms(
+        self, test: OpenTest, transformation: str, near_by_layer: dict[str, dict[int, NearMaximal]]
+    ) -> None:
+        """Show the stimuli in any unit's Z at all magnitudes, and set the local rates of the units."""
+        driving = [near.stimulus for nears in near_by_layer.values() for near in nears.values()]
+        wanted = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *driving]))
         if not len(wanted):
             return
         lookups = {
-            layer: [_FiringOnTransforms(s, near, wanted) for s, near in nears.items()] for layer, nears in found.items()
+            layer: [_FiringOnTransforms(sign, near, wanted) for sign, near in nears.items()]
+            for layer, nears in near_by_layer.items()
         }
         one = torch.from_numpy(test.pictures(wanted[:1])).to(self.subject.device)
         magnitudes = test.trajectory(transformation, one).shape[1]
         step = max(self.size // magnitudes, 1)
+
+        def visit(first: int, layer: str, output: Tensor) -> None:
+            responses = responses_of(output, self.units)
+            for lookup in lookups[layer]:
+                lookup.count(responses, first, magnitudes)
+
         for start in range(0, len(wanted), step):
             stimuli = torch.from_numpy(test.pictures(wanted[start : start + step])).to(self.subject.device)
-
-            def visit(layer: str, output: Tensor, first: int = start) -> None:
-                responses = responses_of(output, self.units)
-                for lookup in lookups[layer]:
-                    lookup.count(responses, first, magnitudes)
-
-            self.subject.visit(test.trajectory(transformation, stimuli).flatten(0, 1), visit, list(lookups))
+            transforms = test.trajectory(transformation, stimuli).flatten(0, 1)
+            self.subject.visit(transforms, partial(visit, start), list(lookups))
             report(f"{self.subject.name}: {transformation}", min(start + step, len(wanted)), len(wanted))
         for layer, by_sign in lookups.items():
             for lookup in by_sign:
-                found[layer][lookup.sign] = replace(found[layer][lookup.sign], local=lookup.locals())
+                near = near_by_layer[layer][lookup.sign]
+                near_by_layer[layer][lookup.sign] = replace(near, local=lookup.local_rates())
 
 
 class _Transformation:
-    """What one transformation asks of the stimuli: which may be in Z, and their trajectories if they are known."""
+    """The stimuli that may be in Z under one transformation, and their trajectories where the test knows them."""
 
     def __init__(self, test: InvarianceTest, transformation: str) -> None:
         self.table = test.trajectories(transformation) if isinstance(test, ClosedTest) else None
@@ -180,28 +205,30 @@ class _Transformation:
 
 
 class _FiringOnTransforms:
-    """The pairs (unit, z) of a layer and sign in the order of z, and how often the unit fires on transforms of z."""
+    """Counts, for the pairs (unit, z) of a layer and sign, how often the unit fires on the transforms of z."""
 
-    def __init__(self, sign: int, near: Near, shown: Array) -> None:
+    def __init__(self, sign: int, near: NearMaximal, shown: Array) -> None:
         self.sign = sign
         place = np.searchsorted(shown, near.stimulus)
         self.order = np.argsort(place, kind="stable")
-        self.place, self.unit = place[self.order], near.unit[self.order]
+        self.place = place[self.order]
+        self.unit = near.unit[self.order]
         self.limit = torch.from_numpy(sign * near.thresholds[self.unit])
         self.fired = torch.zeros(len(place), dtype=torch.int64)
         self.magnitudes = 0
 
     def begin(self, responses: Tensor, magnitudes: int) -> None:
-        """Where in a flat table of all responses those of each pair are."""
+        """Find where the responses of each pair are in a flat table of all responses."""
         device, units = responses.device, responses.shape[1]
-        self.magnitudes, self.row = magnitudes, magnitudes * units
+        self.magnitudes = magnitudes
+        self.row = magnitudes * units
         self.column = torch.from_numpy(self.place * self.row + self.unit).to(device)
         self.step = units * torch.arange(magnitudes, device=device)[:, None]
         self.limit = self.limit.to(responses)  # thresholds are responses: nothing is lost
         self.fired = self.fired.to(device)
 
     def count(self, responses: Tensor, first: int, magnitudes: int) -> None:
-        """Responses to all magnitudes of the stimulus at place ``first``, then of the next, …"""
+        """Add the responses to all magnitudes of the stimulus at place ``first``, then of the next, and so on."""
         if not self.magnitudes:
             self.begin(responses, magnitudes)
         low, high = self.place.searchsorted((first, first + len(responses) // magnitudes)).tolist()
@@ -213,8 +240,8 @@ class _FiringOnTransforms:
         limit = self.limit[low:high]
         torch.sum(values > limit if self.sign > 0 else values < limit, 0, out=self.fired[low:high])
 
-    def locals(self) -> Array:
-        """Local rates in the order of the pairs given."""
+    def local_rates(self) -> Array:
+        """The local rate of each pair, in the order in which the pairs were given."""
         back = np.empty(len(self.order))
         back[self.order] = self.fired.cpu().numpy() / max(self.magnitudes, 1)
         return back

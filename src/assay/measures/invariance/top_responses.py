@@ -37,7 +37,7 @@ class TopResponses:
         self._floor = torch.empty(0)  # per unit: the smallest response kept
 
     def extend(self, responses: Tensor) -> None:
-        """Add the next stimuli: a batch of them × units. NaN is never among the largest."""
+        """Add the responses to the next stimuli (stimuli × units); NaN is never among the largest."""
         if not self.shown:
             self._begin(responses)
         if responses.is_cuda or self.shown < _MERGED * self.count:
@@ -48,11 +48,11 @@ class TopResponses:
 
     @property
     def floor(self) -> Tensor:
-        """Per unit the smallest response kept when they were last merged: never above the smallest of the largest."""
+        """For each unit the smallest response kept at the last merge, a lower bound of those among the largest now."""
         return self._floor
 
     def sorted(self) -> tuple[Tensor, Tensor]:
-        """The largest first: (count × units) responses and the numbers of their stimuli.
+        """The largest responses (count × units) in descending order, and the numbers of their stimuli.
 
         Among equal responses the earlier stimulus comes first; which of those equal to the smallest are kept is left
         open. Where fewer than ``count`` stimuli were shown, the rest is −∞ and −1.
@@ -74,7 +74,7 @@ class TopResponses:
         self._floor = torch.full((units,), -torch.inf, dtype=responses.dtype, device=device)
 
     def _merge(self, responses: Tensor, units: Tensor | slice) -> None:
-        """A whole batch of some units at once; only the largest are kept. NaN becomes −∞, which sorts last."""
+        """Merge a batch of the given units with what is kept of them; NaN becomes −∞, which sorts last."""
         bad = responses.isnan()
         new = (torch.where(bad, -torch.inf, responses) if bad.any() else responses).T
         used = int(self._filled[units].max())
@@ -96,8 +96,8 @@ class TopResponses:
             self._merge(responses.index_select(1, columns), columns)
             above[columns] = False
             more[columns] = 0
-        found = torch.from_numpy(np.flatnonzero(above.numpy()))  # faster than torch's on a CPU
-        unit, row = found // len(responses), found % len(responses)
+        flat = torch.from_numpy(np.flatnonzero(above.numpy()))  # faster than torch's on a CPU
+        unit, row = flat // len(responses), flat % len(responses)
         place = (self._filled - (more.cumsum(0) - more)).index_select(0, unit) + torch.arange(len(unit))
         at = unit * self._values.shape[1] + place
         above_floor = responses.reshape(-1).index_select(0, row * responses.shape[1] + unit)

@@ -1,4 +1,4 @@
-"""What a layer's units responded to, found in one pass: thresholds, firing and near-maximal stimuli."""
+"""The responses of a layer's units in one pass: thresholds, firing, and the stimuli of near-maximal response (Z)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CHUNK = 1 << 26  # stimuli × units of firing laid out at a time
 
 
 def responses_of(output: Tensor, units: Units) -> Tensor:
-    """A layer's output as stimuli × units: all of them, or the largest or the central one of each channel."""
+    """The output of a layer as stimuli × units: all units, or the largest or the central one of each channel."""
     x = torch.view_as_real(output) if output.is_complex() else output
     if not x.is_floating_point():
         x = x.float()
@@ -32,8 +32,8 @@ def responses_of(output: Tensor, units: Units) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Near:
-    """Units of one sign: rates, status, and Z as pairs (unit, stimulus) with the local rate of each pair."""
+class NearMaximal:
+    """Thresholds, firing and status of units of one sign; Z as pairs (unit, stimulus), with a local rate each."""
 
     thresholds: Array
     firing: Array
@@ -51,8 +51,11 @@ class UnitResponses:
     """
 
     def __init__(self, n: int, firing_rate: float, signs: Signs) -> None:
-        self.n, self.asked, self.shown = n, firing_count(n, firing_rate), 0
-        self.firing_rate, self.signs = firing_rate, SIGNS[signs]
+        self.n = n
+        self.asked = firing_count(n, firing_rate)
+        self.shown = 0
+        self.firing_rate = firing_rate
+        self.signs = SIGNS[signs]
         count = min(n, self.asked + int(SLACK * self.asked) + 1)
         self.top: dict[int, TopResponses] = {sign: TopResponses(count) for sign in self.signs}
         self.extreme: dict[int, Tensor] = {}
@@ -60,7 +63,7 @@ class UnitResponses:
         self._sorted: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
 
     def extend(self, responses: Tensor) -> None:
-        """Add a batch: stimuli × units."""
+        """Add the responses to a batch of stimuli (stimuli × units)."""
         low, high = torch.aminmax(responses, dim=0)  # NaN if there is one
         for sign, largest in ((1, high), (-1, -low)):
             if self.shown:
@@ -73,7 +76,7 @@ class UnitResponses:
         self.shown += len(responses)
 
     def _count_ties(self, sign: int, values: Tensor, largest: Tensor) -> None:
-        """On how many stimuli a unit was at its largest response; of interest where all that is kept is at it.
+        """Count the stimuli on which a unit was at its largest response, which matters where all that is kept is at it.
 
         While no more was shown than could be kept twice over, all units are counted; after that only those that are
         tied and have been counted all along; −1 for the others.
@@ -96,19 +99,19 @@ class UnitResponses:
 
     @cached_property
     def finite(self) -> Array:
-        """Units that never gave NaN or infinity."""
+        """Whether each unit only ever gave finite responses."""
         return (self.extreme[1].isfinite() & self.extreme[-1].isfinite()).cpu().numpy()
 
     def _kept(self, sign: int) -> tuple[Tensor, Tensor, Tensor]:
-        """The largest responses, their stimuli, and which of them are above the threshold; all kept × units."""
+        """The largest responses, their stimuli, and whether the unit fires on them; all three kept × units."""
         if sign not in self._sorted:
             values, stimuli = self.top.pop(sign).sorted()
             fires = (values >= values[self.asked - 1]) & torch.from_numpy(self.finite).to(values.device)
             self._sorted[sign] = values, stimuli.long().clamp_min(0), fires  # a unit of NaN has no stimuli
         return self._sorted[sign]
 
-    def near(self, sign: int, near_max: int | float, eligible: Array) -> tuple[Near, Array]:
-        """Units of one sign, Z among the eligible stimuli; and which units' ties go beyond what was kept.
+    def near(self, sign: int, near_max: int | float, eligible: Array) -> tuple[NearMaximal, Array]:
+        """The near-maximal stimuli Z of each unit, of those eligible; and which units have more ties than were kept.
 
         Those units come out with no pairs: their responses must be looked at again (see `near_from_responses`).
         """
@@ -120,12 +123,12 @@ class UnitResponses:
         place = fires.sum(0).clamp_max(len(values) - 1)
         thresholds = torch.where(beyond, torch.nan, values.gather(0, place[None])[0].double())
         may = torch.from_numpy(eligible).to(values.device)
-        driven = fires & may[stimuli] & ~beyond
-        count = driven.sum(0)
+        candidates = fires & may[stimuli] & ~beyond
+        count = candidates.sum(0)
         chosen = torch.from_numpy(near_count(near_max, count.cpu().numpy())).to(values.device)
-        within = driven & (driven.cumsum(0) <= chosen)
+        within = candidates & (candidates.cumsum(0) <= chosen)
         cutoff = torch.where(within, values, torch.inf).amin(0)
-        pairs = (driven & (values >= cutoff)).T.nonzero()
+        pairs = (candidates & (values >= cutoff)).T.nonzero()
         status = status_of(
             constant=(high == low).cpu().numpy(),
             sparse=(kth == low).cpu().numpy(),
@@ -140,10 +143,10 @@ class UnitResponses:
         pairs = pairs[usable[pairs[:, 0]]]
         unit, stimulus = pairs[:, 0].cpu().numpy(), stimuli.T[pairs[:, 0], pairs[:, 1]].cpu().numpy()
         rates = (thresholds.cpu().numpy(), firing.cpu().numpy(), status)
-        return Near(*rates, unit, stimulus, np.full(len(unit), np.nan)), unknown
+        return NearMaximal(*rates, unit, stimulus, np.full(len(unit), np.nan)), unknown
 
-    def local_rates(self, sign: int, near: Near, trajectories: Array) -> Array:
-        """Per pair (unit, z) the share of T(z) on which the unit fires; T(z) are rows padded with −1."""
+    def local_rates(self, sign: int, near: NearMaximal, trajectories: Array) -> Array:
+        """For each pair (unit, z) the share of T(z) on which the unit fires; T(z) are rows padded with −1."""
         values, stimuli, fires = self._kept(sign)
         table = torch.from_numpy(trajectories).to(values.device)
         unit, stimulus = (torch.from_numpy(a).to(values.device).long() for a in (near.unit, near.stimulus))
@@ -153,15 +156,15 @@ class UnitResponses:
             columns = slice(start, start + step)
             laid_out = torch.zeros((self.n, fires[:, columns].shape[1]), dtype=torch.bool, device=values.device)
             laid_out.scatter_(0, stimuli[:, columns], fires[:, columns])
-            mine = ((unit >= start) & (unit < start + step)).nonzero()[:, 0]
-            local[mine] = _shares(laid_out, unit[mine] - start, stimulus[mine], table)
+            pairs = ((unit >= start) & (unit < start + step)).nonzero()[:, 0]
+            local[pairs] = _shares(laid_out, unit[pairs] - start, stimulus[pairs], table)
         return local.cpu().numpy()
 
 
 def near_from_responses(
     responses: Array, sign: int, firing_rate: float, near_max: int | float, eligible: Array, trajectories: Array | None
-) -> Near:
-    """The same from all responses of a few units (stimuli × units), for those whose ties are many."""
+) -> NearMaximal:
+    """The near-maximal stimuli Z from all responses of a few units (stimuli × units), for units with many ties."""
     fired = fire(sign * responses, firing_rate, near_max, eligible)
     stimulus, unit = np.nonzero(fired.near & np.isin(fired.status, SCORED))
     order = np.lexsort((stimulus, -sign * responses[stimulus, unit], unit))  # what drives a unit most comes first
@@ -170,24 +173,24 @@ def near_from_responses(
     if trajectories is not None:
         laid_out, *rest = (torch.from_numpy(a) for a in (fired.fires, unit, stimulus, trajectories))
         local = _shares(laid_out, *rest).numpy()
-    return Near(fired.thresholds, fired.fires.sum(axis=0), fired.status, unit, stimulus, local)
+    return NearMaximal(fired.thresholds, fired.fires.sum(axis=0), fired.status, unit, stimulus, local)
 
 
 def _shares(fires: Tensor, unit: Tensor, stimulus: Tensor, trajectories: Tensor) -> Tensor:
-    """Per pair (unit, z) the share of T(z) on which the unit fires, where it fires laid out stimuli × units."""
+    """For each pair (unit, z) the share of T(z) on which the unit fires; ``fires`` is stimuli × units."""
     pieces = [torch.empty(0, dtype=torch.float64, device=fires.device)]
     size = max(_CHUNK // (8 * trajectories.shape[1]), 1)
-    for some in torch.split(torch.arange(len(unit), device=fires.device), size):
-        path = trajectories[stimulus[some]]
-        hit = fires[path.clamp_min(0), unit[some][:, None]] & (path >= 0)
+    for pairs in torch.split(torch.arange(len(unit), device=fires.device), size):
+        path = trajectories[stimulus[pairs]]
+        hit = fires[path.clamp_min(0), unit[pairs][:, None]] & (path >= 0)
         pieces.append(hit.sum(1).double() / (path >= 0).sum(1))
     return torch.cat(pieces)
 
 
-def replace_units(near: Near, units: Array, found: Near) -> Near:
-    """``near`` with some of its units (numbers of them in ``units``) as ``found`` has them."""
+def replace_units(near: NearMaximal, units: Array, replacement: NearMaximal) -> NearMaximal:
+    """A copy of ``near`` in which the units numbered ``units`` are those of ``replacement``."""
     columns = {name: getattr(near, name).copy() for name in ("thresholds", "firing", "status")}
     for name, column in columns.items():
-        column[units] = getattr(found, name)
-    pairs = {"unit": units[found.unit], "stimulus": found.stimulus, "local": found.local}
-    return Near(**columns, **{name: np.concatenate([getattr(near, name), new]) for name, new in pairs.items()})
+        column[units] = getattr(replacement, name)
+    pairs = {"unit": units[replacement.unit], "stimulus": replacement.stimulus, "local": replacement.local}
+    return NearMaximal(**columns, **{name: np.concatenate([getattr(near, name), new]) for name, new in pairs.items()})

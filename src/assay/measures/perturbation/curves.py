@@ -1,4 +1,4 @@
-"""Showing a network its data perturbed in many ways, sharing whatever the ways have in common."""
+"""Shows a network its data perturbed in many ways, and computes once whatever these have in common."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Points = Mapping[Perturbation, tuple[float, ...]]
 
 
 def room(device: torch.device) -> int:
-    """Bytes that may enter one pass where several magnitudes share it.
+    """Number of bytes that may enter one pass where several magnitudes share it.
 
     One batch does not fill a GPU, and its passes cost the host more than the GPU. What follows a layer can be several
     times as large as its output, so it is a small part of the memory. On a CPU larger batches gain nothing.
@@ -34,7 +34,11 @@ def room(device: torch.device) -> int:
 
 @dataclass(frozen=True)
 class Curve:
-    """Per magnitude (and at last for random ones) and input: whether it was classified rightly."""
+    """Whether each input was classified rightly at each magnitude, and (in the last row) at random magnitudes.
+
+    ``right`` and ``finite`` (whether the class scores were finite) are magnitudes × inputs; ``left_out`` is the number
+    of inputs that could not be perturbed.
+    """
 
     right: Array
     finite: Array
@@ -44,19 +48,22 @@ class Curve:
 def show_perturbed(
     subject: Subject, data: Labelled, points: Points, layers: Mapping[Any, str | None], size: int, seed: int
 ) -> dict[tuple[Perturbation, Any], Curve]:
-    """Show all data at all magnitudes of all perturbations of all layers.
+    """Show a network all data at all magnitudes of all perturbations, at all layers asked for.
 
     Args:
-        subject: Who sees them.
-        data: What is shown, in batches as of `batches`.
-        points: The magnitudes of each perturbation; each is also shown once at random ones.
-        layers: Which layers' outputs are perturbed, each under a key; None is the input.
-        size: Of a batch.
-        seed: Of batches, partners, noise and random magnitudes.
+        subject: The network that is shown them.
+        data: The inputs to show, in batches made by `batches`.
+        points: The magnitudes of each perturbation; each is also shown once at random magnitudes.
+        layers: Names of the layers whose outputs are perturbed, by key; None is the input.
+        size: Number of inputs in a batch.
+        seed: Seed of the random batches, partners, noise and magnitudes.
+
+    Returns:
+        The curve of each perturbation and key of a layer.
     """
     rng = np.random.default_rng(seed)
     cuts = _Cuts(subject)
-    pairs = [(some, key) for key in layers for some in points]
+    pairs = [(perturbation, key) for key in layers for perturbation in points]
     right: dict[Any, list[Tensor]] = {pair: [] for pair in pairs}
     allowed: dict[Any, list[Array]] = {pair: [] for pair in pairs}
     done = 0
@@ -64,32 +71,33 @@ def show_perturbed(
         for rows in batches(data.labels, size, rng):
             batch = _Batch(cuts, data, rows, points, rng)
             for key, name in layers.items():
-                for some, told in batch.told(name):
-                    right[some, key].append(told)
-                    allowed[some, key].append(batch.drawn[some][1])
+                for perturbation, outcomes in batch.outcomes(name):
+                    right[perturbation, key].append(outcomes)
+                    allowed[perturbation, key].append(batch.drawn[perturbation][1])
             done += len(rows)
             report(f"{subject.name}: perturbed", done, len(data))
     return {pair: _curve(right[pair], np.concatenate(allowed[pair])) for pair in pairs}
 
 
 class _Cuts:
-    """The network cut at layers, each cut made once."""
+    """Cuts a network at layers, each layer once, and remembers what was learned of each cut."""
 
     def __init__(self, subject: Subject) -> None:
-        self.subject, self.first = subject, first_affine(subject)
+        self.subject = subject
+        self.first = first_affine(subject)
         self.commutes: bool | None = None
         self.stacks: dict[str | None, bool] = {}
         self._splits: dict[str, Split] = {}
 
     def split(self, layer: str) -> Split:
-        """After a layer."""
+        """The network cut after a layer."""
         if layer not in self._splits:
             self._splits[layer] = self.subject.split(layer)
         return self._splits[layer]
 
 
 class _Cut(NamedTuple):
-    """A layer's output for a batch, what the network makes of it, and of how many such outputs at once."""
+    """A layer's output for a batch, the rest of the network, and how many such outputs the rest may take at once."""
 
     output: Tensor
     rest: Callable[[Tensor], Any]
@@ -97,25 +105,28 @@ class _Cut(NamedTuple):
 
 
 class _Batch:
-    """One batch, and what is random about it."""
+    """One batch of inputs, with the partners, noise and random magnitudes drawn for it."""
 
     def __init__(self, cuts: _Cuts, data: Labelled, rows: Array, points: Points, rng: np.random.Generator) -> None:
-        self.cuts, self.subject, self.points = cuts, cuts.subject, points
+        self.cuts = cuts
+        self.subject = cuts.subject
+        self.points = points
         self.x = data.shown(rows, self.subject.device)
         self.labels = torch.from_numpy(data.labels[rows]).to(self.subject.device)
         self.drawn: dict[Perturbation, tuple[Any, Array]] = {}
         self.random: dict[Perturbation, Tensor] = {}
-        for some in points:
-            self.drawn[some] = some.draw(data.labels[rows], rng)
-            self.random[some] = torch.from_numpy(rng.uniform(some.low, some.high, len(rows))).to(self.x)
+        for perturbation in points:
+            self.drawn[perturbation] = perturbation.draw(data.labels[rows], rng)
+            random = rng.uniform(perturbation.low, perturbation.high, len(rows))
+            self.random[perturbation] = torch.from_numpy(random).to(self.x)
         self.plain: Tensor | None = None
 
-    def told(self, layer: str | None) -> Iterator[tuple[Perturbation, Tensor]]:
-        """For every perturbation of a layer: per magnitude and input 1 if right, 0 if wrong, −1 if not finite."""
+    def outcomes(self, layer: str | None) -> Iterator[tuple[Perturbation, Tensor]]:
+        """Outcomes of every perturbation of a layer, magnitudes × inputs: 1 if right, 0 if wrong, −1 if not finite."""
         cut = self._cut(layer)
-        for some in self.points:
-            first = self._cut_at_first if layer is None and some.affine and self._commutes(some) else None
-            yield some, self._curve(some, first or cut)
+        for perturbation in self.points:
+            at_first = layer is None and perturbation.affine and self._commutes(perturbation)
+            yield perturbation, self._curve(perturbation, self._cut_at_first if at_first else cut)
 
     def _cut(self, layer: str | None) -> _Cut:
         if layer is None:
@@ -126,7 +137,7 @@ class _Batch:
         return _Cut(output, rest, 1) if carried.values else self._stacked(layer, output, rest)
 
     def _stacked(self, layer: str | None, output: Tensor, rest: Callable[[Tensor], Any]) -> _Cut:
-        """Where nothing else crosses: as many at once as fit, if the network treats each by itself (seen once)."""
+        """A cut that nothing else crosses: as many outputs at once as fit, if the rest treats each by itself."""
         at_once = room(output.device) // max(1, output.nbytes)
         if at_once < 2:
             return _Cut(output, rest, 1)
@@ -144,43 +155,44 @@ class _Batch:
     def _cut_at_first(self) -> _Cut:
         return self._cut(self.cuts.first)
 
-    def _commutes(self, some: Perturbation) -> bool:
-        """Whether mixing after the first affine layer is mixing the input: seen on the first batch.
+    def _commutes(self, perturbation: Perturbation) -> bool:
+        """Whether perturbing the output of the first affine layer is perturbing the input; tried on the first batch.
 
         It is not where something else came before that layer, or goes around it.
         """
         if self.cuts.first is None:
             return False
         if self.cuts.commutes is None:
-            partner, alpha = self.drawn[some][0], torch.full((len(self.x),), 0.37).to(self.x)
+            partner, alpha = self.drawn[perturbation][0], torch.full((len(self.x),), 0.37).to(self.x)
             split = self.cuts.split(self.cuts.first)
             split.prefix(self.x)  # captures: torch.export refuses to inside `agree`
 
             def ours() -> Tensor:
                 output, carried = split.prefix(self.x)
-                mixed: Tensor = split.rest(some.on(output, partner)(alpha), carried)
+                mixed: Tensor = split.rest(perturbation.on(output, partner)(alpha), carried)
                 return mixed
 
-            same = agree(ours, lambda: self.subject(some.on(self.x, partner)(alpha)))
+            same = agree(ours, lambda: self.subject(perturbation.on(self.x, partner)(alpha)))
             self.cuts.commutes = same and split.captured
         return self.cuts.commutes
 
-    def _curve(self, some: Perturbation, cut: _Cut) -> Tensor:
-        """At all magnitudes, and at last at random ones."""
-        change = some.on(cut.output, self.drawn[some][0])
-        alphas = [self.x.new_full((len(self.x),), alpha) for alpha in self.points[some] if alpha != some.identity]
-        alphas.append(self.random[some])
+    def _curve(self, perturbation: Perturbation, cut: _Cut) -> Tensor:
+        """Outcomes at all magnitudes and, in the last row, at random ones."""
+        change = perturbation.on(cut.output, self.drawn[perturbation][0])
+        points, identity = self.points[perturbation], perturbation.identity
+        alphas = [self.x.new_full((len(self.x),), alpha) for alpha in points if alpha != identity]
+        alphas.append(self.random[perturbation])
         passes = [alphas[start : start + cut.at_once] for start in range(0, len(alphas), cut.at_once)]
-        told = torch.cat([self._right(cut.rest(_joined([change(alpha) for alpha in few]))) for few in passes])
-        if some.identity not in self.points[some]:
-            return told
+        outcomes = torch.cat([self._right(cut.rest(_joined([change(alpha) for alpha in few]))) for few in passes])
+        if identity not in points:
+            return outcomes
         if self.plain is None:
             self.plain = self._right(cut.rest(cut.output))
-        at = self.points[some].index(some.identity)
-        return torch.cat([told[:at], self.plain, told[at:]])
+        at = points.index(identity)
+        return torch.cat([outcomes[:at], self.plain, outcomes[at:]])
 
     def _right(self, outputs: Tensor) -> Tensor:
-        """Magnitudes × inputs."""
+        """Outcomes (magnitudes × inputs) from class scores: 1 if right, 0 if wrong, −1 if not finite."""
         right = (outputs.argmax(1).view(-1, len(self.labels)) == self.labels).to(torch.int8)
         return torch.where(outputs.isfinite().all(1).view_as(right), right, -1)
 
@@ -190,7 +202,7 @@ def _joined(tensors: list[Tensor]) -> Tensor:
 
 
 def batches(labels: Array, size: int, rng: np.random.Generator) -> Iterator[Array]:
-    """All inputs in random batches, in which none is alone in its class that need not be.
+    """Put all inputs into random batches in which, as far as possible, none is alone in its class.
 
     The inputs of a class are paired at random, pairs are shuffled, and batches are cut from them; what is odd comes
     last. A last batch of less than half the size joins the one before.
@@ -203,8 +215,8 @@ def batches(labels: Array, size: int, rng: np.random.Generator) -> Iterator[Arra
     pairs: list[Array] = []
     odd: list[Array] = []
     for label in np.unique(labels):
-        mine = rng.permutation(np.flatnonzero(labels == label))
-        runs = np.split(mine, range(2, len(mine) - 1, 2))
+        members = rng.permutation(np.flatnonzero(labels == label))
+        runs = np.split(members, range(2, len(members) - 1, 2))
         pairs += [run for run in runs if len(run) == 2]
         odd += [run for run in runs if len(run) != 2]
     groups: list[list[Array]] = [[]]
@@ -220,6 +232,6 @@ def batches(labels: Array, size: int, rng: np.random.Generator) -> Iterator[Arra
 
 
 def _curve(right: list[Tensor], allowed: Array) -> Curve:
-    """All batches of a curve, without the inputs that could not be perturbed."""
-    told = torch.cat(right, 1).cpu().numpy()[:, allowed]
-    return Curve((told == 1).astype(np.float32), told >= 0, int((~allowed).sum()))
+    """Join the outcomes of all batches to a curve, without the inputs that could not be perturbed."""
+    outcomes = torch.cat(right, 1).cpu().numpy()[:, allowed]
+    return Curve((outcomes == 1).astype(np.float32), outcomes >= 0, int((~allowed).sum()))

@@ -19,7 +19,8 @@ from assay.measures.perturbation.scores import fold_curve, gi_score, pal_score
 from assay.measures.table import Predictor, require_sample
 from assay.stats.bootstrap import counts, percentile_interval
 from assay.stimuli.labelled import Labelled
-from assay.stimuli.perturbations import Perturbation, perturbation
+from assay.stimuli.perturbations import Perturbation
+from assay.stimuli.perturbations import perturbation as perturbation_named
 from assay.subject.anatomy import nonlinearity_after, weighted_layers
 from assay.subject.classifier import require_classes
 from assay.subject.subject import Subject
@@ -47,19 +48,19 @@ class PerturbationResponse(Measure):
     ``not finite`` (the network gave NaN or infinity), ``undefined`` (no accuracy at the smallest magnitudes).
 
     Args:
-        data: What the network was trained on.
-        perturbation: A name (intra, inter, noise, rotation, translation_x, translation_y, color_jitter, blur, dim), a
-            `assay.stimuli.Perturbation`, or several.
-        layer: Where: 0 is the input; 1, 2, … the layers with weights, in order; a name; a share of the depth such as
-            0.5; or several.
+        data: The inputs and labels that the network was trained on.
+        perturbation: Perturbation to show: a name (intra, inter, noise, rotation, translation_x, translation_y,
+            color_jitter, blur, dim), a `assay.stimuli.Perturbation`, or several.
+        layer: Layer to perturb: 0 is the input; 1, 2, … the layers with weights, in order; a name; a share of the depth
+            such as 0.5; or several.
         nonlinearity: Whether layer 1, 2, … is taken ``after`` or ``before`` the nonlinearity that follows it, if one
             does.
-        magnitudes: How many α, evenly over the range, or which.
-        samples: How many inputs, drawn at random; all if there are no more.
-        fold: Average A over ±α before Gi is taken (see `gi_score`).
-        bootstrap: Resamples for the intervals; 0 for none.
-        seed: Of the sample, the partners, the noise and the bootstrap.
-        batch_size: Inputs per forward pass; partners are sought within a batch.
+        magnitudes: Number of magnitudes α, evenly over the range, or the magnitudes themselves.
+        samples: Number of inputs, drawn at random; None, or more than there are, for all.
+        fold: Whether to average A over ±α before Gi is taken (see `gi_score`).
+        bootstrap: Number of resamples for the intervals; 0 for none.
+        seed: Seed of the random sample, partners, noise and resamples.
+        batch_size: Number of inputs per pass; partners are sought within a batch.
 
     Example:
         >>> import torch
@@ -98,72 +99,72 @@ class PerturbationResponse(Measure):
             raise AssayError(f"perturbation={names}: give at least one, no name twice")
         if not self.layers or len(set(self.layers)) < len(self.layers):
             raise AssayError(f"layer={self.layers}: give at least one, none twice")
-        for some in self.perturbations:
-            alpha = self.points(some)
+        for perturbation in self.perturbations:
+            alpha = self.points(perturbation)
             if self.fold and len(alpha) > 1:
                 fold_curve(alpha, np.ones(len(alpha)))
 
     @property
     def perturbations(self) -> tuple[Perturbation, ...]:
-        """All of them."""
+        """The perturbations to show, made from their names."""
         given = self.perturbation
-        return tuple(map(perturbation, given if isinstance(given, tuple) else (given,)))
+        return tuple(map(perturbation_named, given if isinstance(given, tuple) else (given,)))
 
     @property
     def layers(self) -> tuple[Depth, ...]:
-        """All layers asked for."""
+        """The layers to perturb, as they were asked for."""
         return self.layer if isinstance(self.layer, tuple) else (self.layer,)
 
-    def points(self, some: Perturbation) -> tuple[float, ...]:
-        """The magnitudes of a curve."""
+    def points(self, perturbation: Perturbation) -> tuple[float, ...]:
+        """The magnitudes at which a perturbation is shown."""
         if isinstance(self.magnitudes, int):
             if self.magnitudes < 2:
                 raise AssayError(f"magnitudes={self.magnitudes}: a curve needs at least 2")
-            return some.magnitudes(self.magnitudes)
+            return perturbation.magnitudes(self.magnitudes)
         alpha = self.magnitudes
         if not alpha or not np.isfinite(alpha).all() or not (np.diff(alpha) > 0).all():
             raise AssayError(f"magnitudes={alpha} must be finite and increasing")
         return alpha
 
     def check(self, subject: Subject) -> None:
-        """The network tells as many classes as there are labels, and has the layers."""
+        """Check that the network tells at least as many classes as the data have, and has the layers."""
         require_classes(subject, self.data, finite=False)
         for layer in self.layers:
             self._where(subject, layer)
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
-        """Show the sample at every magnitude; the curves and their scores."""
+        """Show the sample at every magnitude; rows for the points of the curves and for their scores."""
         return self.table(subject, self.curves(subject))
 
     def curves(self, subject: Subject) -> dict[tuple[Perturbation, Depth], Curve]:
         """Show the sample at every magnitude: whether each input was classified rightly, batch after batch."""
         self.check(subject)
         data = self.data.sample(self.samples, self.seed)
-        points = {some: self.points(some) for some in self.perturbations}
+        points = {perturbation: self.points(perturbation) for perturbation in self.perturbations}
         where = {layer: self._where(subject, layer) for layer in self.layers}
         return show_perturbed(subject, data, points, where, batch_size(subject, self.batch_size), self.seed)
 
     def table(self, subject: Subject, curves: Mapping[tuple[Perturbation, Depth], Curve]) -> pd.DataFrame:
-        """Accuracies and scores of curves."""
+        """The table of accuracies and scores of curves that were already measured."""
         rows = []
-        for (some, layer), curve in curves.items():
+        for (perturbation, layer), curve in curves.items():
             where = {"layer": str(layer), "at": self._where(subject, layer) or INPUT}
-            rows += [{"perturbation": some.name} | where | row for row in self._rows(some, curve)]
+            rows += [{"perturbation": perturbation.name} | where | row for row in self._rows(perturbation, curve)]
         return pd.DataFrame(rows)
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
-        """The scores of every curve, named such as ``gi intra ℓ=0``."""
+        """Take the scores of every curve, under names such as ``gi intra ℓ=0``."""
         scores = table[table["quantity"].isin(SCORES)]
         keys = map(Predictor, scores["quantity"], scores["perturbation"], scores["layer"])
         return dict(zip(keys, scores["value"], strict=True))
 
     # -- rows -----------------------------------------------------------------------------------------
 
-    def _rows(self, some: Perturbation, curve: Curve) -> Iterator[dict[str, Any]]:
-        alpha, n = self.points(some), curve.right.shape[1]
+    def _rows(self, perturbation: Perturbation, curve: Curve) -> Iterator[dict[str, Any]]:
+        alpha, n = self.points(perturbation), curve.right.shape[1]
         if not n:
             raise AssayError(
-                f"{some.name}: no input has another to be mixed with in a batch: give more, or more classes"
+                f"{perturbation.name}: no input has another to be mixed with in a batch: give more, or more classes"
             )
         accuracy, finite = curve.right.mean(1, dtype=np.float64), np.asarray(curve.finite.all(1))
         drawn = _resampled(curve.right, self.bootstrap, self.seed)
@@ -176,7 +177,7 @@ class PerturbationResponse(Measure):
             yield {"quantity": quantity, "magnitude": np.nan} | cell | common
 
     def _scores(self, alpha: tuple[float, ...]) -> dict[str, Callable[[Array], Any]]:
-        """Scores as functions of the accuracies of a curve, the randomly perturbed one last."""
+        """The scores as functions of the accuracies of a curve, of which the last is at random magnitudes."""
         curves: dict[str, Callable[[Array], Any]] = {
             "gi": lambda a: gi_score(alpha, a[..., :-1], self.fold),
             "pal": lambda a: pal_score(alpha, a[..., :-1]),
@@ -191,20 +192,20 @@ class PerturbationResponse(Measure):
     # -- where ----------------------------------------------------------------------------------------
 
     def _where(self, subject: Subject, layer: Depth) -> str | None:
-        """The name of a layer as asked for; None is the input."""
+        """The name of the layer that a setting asks for; None is the input."""
         if not isinstance(layer, int):
             return subject.choose_one(layer)
         if layer == 0:
             return None
-        weighted = weighted_layers(subject)
-        if not 0 < layer <= len(weighted):
-            raise AssayError(f"layer={layer}: {subject.name!r} has {len(weighted)} layers with weights")
-        name = weighted[layer - 1]
+        names = weighted_layers(subject)
+        if not 0 < layer <= len(names):
+            raise AssayError(f"layer={layer}: {subject.name!r} has {len(names)} layers with weights")
+        name = names[layer - 1]
         return name if self.nonlinearity == "before" else nonlinearity_after(subject, name) or name
 
 
 def _resampled(right: Array, draws: int, seed: int) -> Array:
-    """Accuracies at every magnitude in resamples of the inputs: resamples × magnitudes."""
+    """The accuracies at every magnitude in resamples of the inputs: resamples × magnitudes."""
     n = right.shape[1]
     # Counts below 2²⁴ are exact in float32.
     sums = [weights.astype(np.float32) @ right.T for weights in counts(n, draws, seed)]

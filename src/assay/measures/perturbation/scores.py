@@ -1,4 +1,4 @@
-"""What is read off a perturbation response curve: its cumulative density, Gi-score and Pal-score.
+"""Scores of a perturbation response curve: its cumulative density, Gi-score and Pal-score.
 
 Schiff, Quanz, Das, Chen 2021, "Predicting deep neural network generalization with perturbation response curves".
 """
@@ -17,14 +17,14 @@ BOTTOM, TOP = 0.1, 0.4  # Pal compares magnitudes above 0.4 with those below 0.1
 
 
 def perturbation_cumulative_density(magnitudes: Any, accuracies: Any) -> Array:
-    """PCD at every magnitude: how much accuracy has come together up to there.
+    """The perturbation cumulative density (PCD) of a curve: the accuracy summed up to each magnitude.
 
     PCD(u) = ∫₀ᵘ A, with u = (α − α_min)/(α_max − α_min), by the trapezoid rule. The ideal network has A ≡ 1 and
     PCD(u) = u.
 
     Args:
-        magnitudes: α, n of them, increasing.
-        accuracies: A(α) in [0, 1]; n values, or any number of curves with n as the last axis.
+        magnitudes: The n magnitudes α, increasing.
+        accuracies: The accuracies A(α) in [0, 1]; n values, or any number of curves with n as the last axis.
 
     Example:
         >>> perturbation_cumulative_density([0, 1, 2], [1.0, 0.5, 0.0])
@@ -37,7 +37,7 @@ def perturbation_cumulative_density(magnitudes: Any, accuracies: Any) -> Array:
 
 
 def gi_score(magnitudes: Any, accuracies: Any, fold: bool = False) -> Any:
-    """Gi: the area between the ideal and the actual PCD, as a share of the area under the ideal one. Low is good.
+    """The Gi-score: area between the ideal and the actual PCD, as a share of that under the ideal one. Low is good.
 
     Gi = 1 − 2∫₀¹ PCD(u) du, which is 1 − 2∫₀¹ (1−u) A(u) du; both integrals by the trapezoid rule.
 
@@ -46,9 +46,9 @@ def gi_score(magnitudes: Any, accuracies: Any, fold: bool = False) -> Any:
     u = |α|/α_max.
 
     Args:
-        magnitudes: α, increasing.
-        accuracies: A(α); one curve, or many with the magnitudes last.
-        fold: Average over ±α first (see `fold_curve`).
+        magnitudes: The magnitudes α, increasing.
+        accuracies: The accuracies A(α) of one curve, or of many with the magnitudes last.
+        fold: Whether to average over ±α first (see `fold_curve`).
 
     Returns:
         A float for one curve, an array for many.
@@ -66,7 +66,7 @@ def gi_score(magnitudes: Any, accuracies: Any, fold: bool = False) -> Any:
 
 
 def pal_score(magnitudes: Any, accuracies: Any) -> Any:
-    """Pal: the area under the PCD over the top 60 % of magnitudes, divided by that over the bottom 10 %. High is good.
+    """The Pal-score: area under the PCD over the top 60 % of magnitudes, over that of the bottom 10 %. High is good.
 
     Pal = ∫_{0.4}^{1} PCD du / ∫_{0}^{0.1} PCD du; the PCD is linear between magnitudes. The ideal network has 84. Meant
     for curves that fall: one that rises has a small denominator and a large score.
@@ -89,7 +89,9 @@ def pal_score(magnitudes: Any, accuracies: Any) -> Any:
 
 
 def fold_curve(magnitudes: Any, accuracies: Any) -> tuple[Array, Array]:
-    """A(|α|) = (A(α) + A(−α))/2, from 0 to the largest |α| measured on both sides; linear between magnitudes.
+    """Fold a curve from minus to plus at zero: A(|α|) = (A(α) + A(−α))/2.
+
+    It goes from 0 to the largest |α| measured on both sides, and is linear between magnitudes.
 
     Example:
         >>> fold_curve([-1, 0, 1], [0.2, 1.0, 0.6])
@@ -133,7 +135,7 @@ def _cumulative(u: Array, a: Array) -> Array:
 
 
 def _area(u: Array, f: Array, low: float, high: float) -> Array:
-    """∫_low^high f, linear between the samples."""
+    """The integral of f from ``low`` to ``high``; f is linear between its samples."""
     inside = (u > low) & (u < high)
     at = np.concatenate([[low], u[inside], [high]])
     ends = _at(u, f, np.array((low, high)))
@@ -142,7 +144,7 @@ def _area(u: Array, f: Array, low: float, high: float) -> Array:
 
 
 def _at(u: Array, f: Array, points: Array) -> Array:
-    """f between its samples, by linear interpolation along the last axis."""
+    """Values of f at the given points, by linear interpolation along the last axis."""
     right = np.searchsorted(u, points).clip(1, len(u) - 1)
     share = (points - u[right - 1]) / (u[right] - u[right - 1])
     return np.asarray((1 - share) * f[..., right - 1] + share * f[..., right])

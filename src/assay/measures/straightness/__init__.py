@@ -1,1 +1,1 @@
-"""How curved the path of a video is in every layer."""
+"""Straightness: how curved the path of a video is in every layer of a network."""

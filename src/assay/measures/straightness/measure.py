@@ -97,9 +97,9 @@ class Straightness(Measure):
     one entry per frame).
 
     Args:
-        sequences: What to show.
-        layers: Which layers; all by default.
-        batch_size: Frames per forward pass; by default 32 on a CPU and 256 on a GPU.
+        sequences: The clips to show.
+        layers: Layers to measure; all by default.
+        batch_size: Number of frames per pass; by default 32 on a CPU and 256 on a GPU.
     """
 
     sequences: Sequences
@@ -114,14 +114,14 @@ class Straightness(Measure):
         require_batch_size(self.batch_size)
 
     def check(self, subject: Subject) -> None:
-        """Every clip has three frames, the network sees one, and the layers exist."""
+        """Check that every clip has three frames, that the network takes a frame, and that the layers exist."""
         for clip in self.sequences:
             _require_three(clip.name, sum(1 for _ in islice(clip.checked_frames(), 3)))
         frames, _ = next(iter(self.sequences.batches(1)))
         subject.visit(torch.from_numpy(frames), lambda layer, output: None, self.layers)
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
-        """Show all sequences once."""
+        """Show all sequences once; one row per layer and sequence."""
         owners: list[np.ndarray[Any, Any]] = []
         size = batch_size(subject, self.batch_size)
 
@@ -146,9 +146,9 @@ class Straightness(Measure):
             angles = np.full(len(pixels), np.nan) if path is None else path
             undefined = np.isnan(pixels) | np.isnan(angles)
             for i, clip in enumerate(clips):
-                mine = within & (owner[2:] == i)
-                kept = mine & ~undefined
-                finite = not np.isinf(angles[mine]).any()
+                of_clip = within & (owner[2:] == i)
+                kept = of_clip & ~undefined
+                finite = not np.isinf(angles[of_clip]).any()
                 value = float(angles[kept].mean()) if finite and kept.any() else float("nan")
                 if layer == PIXELS:
                     reference[i] = value
@@ -162,14 +162,14 @@ class Straightness(Measure):
                         "curvature_deg": value,
                         "change_deg": value - reference[i],
                         "n": int(kept.sum()),
-                        "undefined": int((mine & undefined).sum()),
+                        "undefined": int((of_clip & undefined).sum()),
                         "status": "not per frame" if path is None else status if finite else "not finite",
                     }
                 )
         return pd.DataFrame(rows)
 
     def summary(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Per layer and condition: mean over sequences, SEM, 95 % interval (Student's t), n."""
+        """Mean over sequences of each layer and condition, with its standard error and 95 % interval (Student's t)."""
         rows = []
         for (order, layer, condition), group in table.groupby(["order", "layer", "condition"], sort=False):
             good = group[group["status"] == "ok"]
@@ -191,7 +191,7 @@ class Straightness(Measure):
         return pd.DataFrame(rows)
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
-        """Change of curvature from the pixels, over sequences: at the last layer, and where it is lowest."""
+        """Take the mean change of curvature from the pixels, at the last layer and at the layer where it is lowest."""
         inside = table[(table["layer"] != PIXELS) & (table["status"] == "ok")]
         change = inside.groupby("order")["change_deg"].mean()
         last, lowest = (change.iloc[-1], change.min()) if len(change) else (float("nan"),) * 2

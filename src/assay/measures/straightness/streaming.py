@@ -1,4 +1,4 @@
-"""Paths: what a stream of frames does in every layer's space, followed without keeping it."""
+"""Follows the path that a stream of frames takes through the space of every layer, without keeping the stream."""
 
 from __future__ import annotations
 
@@ -22,48 +22,26 @@ def follow(subject: Subject, batches: Iterable[Tensor], layers: Layers = ALL) ->
     """Show a stream of frames and follow the path of every layer, and of the frames themselves (``pixels``).
 
     Args:
-        subject: Who is shown the frames.
+        subject: The network that is shown the frames.
         batches: The frames in order, N×C×H×W, on any device; N may vary.
-        layers: Which layers.
+        layers: Layers to follow; all by default.
 
     Returns:
         By layer, for T frames, the T−2 turning angles in degrees. NaN where the angle is undefined (a step
         without length, or frames of different shapes); infinity where the layer was not finite; None for a
         layer whose first axis is not the frames (tokens first, patches folded into the batch).
     """
-    tracks = {PIXELS: _Track()}
-    not_per_frame: set[str] = set()
-    shape = None
-    shown = 0
+    paths = _Paths(subject, layers)
     with subject.showing():
         for frames in batches:
-            if frames.shape[1:] != shape:  # other frames, other spaces: no angle spans the change
-                shape = frames.shape[1:]
-                for track in tracks.values():
-                    track.restart()
-            count = len(frames)
-
-            def visit(layer: str, output: Tensor, at: int = shown, count: int = count) -> None:
-                if layer == PIXELS:
-                    raise AssayError(f"a layer of {subject.name!r} is called {PIXELS!r}, as is the input: rename it")
-                track = tracks.setdefault(layer, _Track())
-                if subject.is_per_sample(layer) and len(output) == count and layer not in not_per_frame:
-                    track.extend(output, at)
-                else:
-                    not_per_frame.add(layer)
-
-            frames = frames.to(subject.device)
-            tracks[PIXELS].extend(frames, shown)
-            subject.visit(frames, visit, layers, repeats=False)
-            shown += count
-            report(f"{subject.name}: frames", shown)
-    angles = {layer: None if layer in not_per_frame else path for layer, path in _collect(tracks, shown).items()}
+            paths.show(frames)
+    angles = paths.angles()
     repeats = subject.repeats(layers)
     return {PIXELS: angles[PIXELS]} | {layer: angles[repeats.get(layer, layer)] for layer in subject.choose(layers)}
 
 
 def angles_from_sums(sums: Tensor) -> Tensor:
-    """Angles in degrees from rows of a = ‖v‖², b = ‖w‖², s = ‖w − v‖², p = ‖w + v‖².
+    """Turning angles in degrees from rows of a = ‖v‖², b = ‖w‖², s = ‖w − v‖², p = ‖w + v‖².
 
     Multiplying `turning_angles`' unit vectors out: √(ab)·‖u − w‖² = s − (√a − √b)² and
     √(ab)·‖u + w‖² = p − (√a − √b)². Each is a sum of squares, so nothing cancels for steps of equal length;
@@ -77,14 +55,55 @@ def angles_from_sums(sums: Tensor) -> Tensor:
     return angles
 
 
+class _Paths:
+    """The paths of all layers that are followed, and of the pixels."""
+
+    def __init__(self, subject: Subject, layers: Layers) -> None:
+        self.subject = subject
+        self.layers = layers
+        self.tracks = {PIXELS: _Track()}
+        self.not_per_frame: set[str] = set()
+        self.shown = 0  # frames before the batch at hand
+        self.count = 0  # frames in the batch at hand
+        self.frame_shape: torch.Size | None = None
+
+    def show(self, frames: Tensor) -> None:
+        """Show the next frames, and extend the path of every layer."""
+        if frames.shape[1:] != self.frame_shape:  # other frames, other spaces: no angle spans the change
+            self.frame_shape = frames.shape[1:]
+            for track in self.tracks.values():
+                track.restart()
+        self.count = len(frames)
+        frames = frames.to(self.subject.device)
+        self.tracks[PIXELS].extend(frames, self.shown)
+        self.subject.visit(frames, self._visit, self.layers, repeats=False)
+        self.shown += self.count
+        report(f"{self.subject.name}: frames", self.shown)
+
+    def _visit(self, layer: str, output: Tensor) -> None:
+        if layer == PIXELS:
+            raise AssayError(f"a layer of {self.subject.name!r} is called {PIXELS!r}, as is the input: rename it")
+        track = self.tracks.setdefault(layer, _Track())
+        if self.subject.is_per_sample(layer) and len(output) == self.count and layer not in self.not_per_frame:
+            track.extend(output, self.shown)
+        else:
+            self.not_per_frame.add(layer)
+
+    def angles(self) -> dict[str, np.ndarray[Any, Any] | None]:
+        """The turning angles of each layer, one for each triple of frames; None where its output is not per frame."""
+        angles = _collect(self.tracks, self.shown)
+        return {layer: None if layer in self.not_per_frame else path for layer, path in angles.items()}
+
+
 class _Track:
-    """One layer's path: the last two frames, and the sums (a, b, s, p) of every triple of frames so far."""
+    """The path of one layer: the last two frames, and the sums (a, b, s, p) of every triple of frames so far."""
 
     def __init__(self) -> None:
         self.last: Tensor | None = None
         self.sums: list[tuple[int, Tensor]] = []
 
     def restart(self) -> None:
+        """Forget the last frames, so that no triple spans what came before and what comes next."""
         self.last = None
 
     def extend(self, frames: Tensor, at: int) -> None:
@@ -99,7 +118,7 @@ class _Track:
 
 
 def _collect(tracks: dict[str, _Track], shown: int) -> dict[str, np.ndarray[Any, Any]]:
-    """Per layer the shown − 2 angles, one for each triple of frames; NaN where none was formed."""
+    """The angles of each layer, one for each triple of the frames shown; NaN where no triple was formed."""
     everything = {id(sums): sums for track in tracks.values() for _, sums in track.sums}
     angles = angles_from_sums(torch.cat(list(everything.values()))).cpu().numpy()  # one transfer for all
     starts = dict(zip(everything, np.cumsum([0, *map(len, everything.values())]), strict=False))

@@ -9,12 +9,12 @@ _BLOCK = 2**20  # numbers per block
 
 
 def triple_sums(frames: Tensor, before: Tensor | None = None) -> Tensor:
-    """For each triple (x, y, z) of consecutive frames: ‖y−x‖², ‖z−y‖², ‖z−2y+x‖², ‖z−x‖².
+    """The sums ‖y−x‖², ‖z−y‖², ‖z−2y+x‖² and ‖z−x‖² of each triple (x, y, z) of consecutive frames.
 
     Differences are taken in the frames' own precision (float32 at least) and accumulated in float64.
 
     Args:
-        frames: T × units (see `as_rows`).
+        frames: The frames, T × units (see `as_rows`).
         before: Up to two frames that came just before them; triples that begin there are included.
 
     Returns:
@@ -50,7 +50,7 @@ def _squared_norms(rows: Tensor) -> Tensor:
 
 
 def as_rows(frames: Tensor) -> Tensor:
-    """T × units without a copy where memory allows: a sum does not care in which order the units come."""
+    """Frames as T × units, without a copy where memory allows: a sum does not care in which order the units come."""
     if frames.is_complex():
         frames = torch.view_as_real(frames)
     if frames.dim() == 4 and frames.is_contiguous(memory_format=torch.channels_last):

@@ -12,7 +12,7 @@ _SETTINGS = {"chunk": 8192, "block": 256, "num_warps": 2}  # units per program, 
 
 @triton.jit
 def _row(x, early, row, rows, earlier, units, stride, begin, lane):  # type: ignore[no-untyped-def]
-    """One block of row ``row``: of the frames before the batch, or of the batch (its last, past the end)."""
+    """Load one block of a row of the frames before the batch, or of the batch (its last row, past the end)."""
     row = tl.minimum(row, rows - 1)
     if row < earlier:
         place = early + row.to(tl.int64) * units + begin
@@ -65,7 +65,7 @@ def _kernel(x, early, out, rows, earlier, units, stride, chunk: tl.constexpr, bl
 
 
 def triple_sums_cuda(rows: Tensor, earlier: Tensor | None) -> Tensor:
-    """See `assay.measures.triples.triple_sums`; rows are T × D on a CUDA device, ``earlier`` at most 2 × D."""
+    """The sums of `triple_sums` for rows T × D on a GPU, triples that begin in up to two earlier rows included."""
     if rows.dtype == torch.float64 or rows.stride(1) != 1:
         rows = rows.float().contiguous()
     known = 0 if earlier is None else len(earlier)

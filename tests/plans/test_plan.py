@@ -98,6 +98,7 @@ def test_a_mistake_in_a_test_is_one_sentence_with_file_and_line(test, sentence, 
     assert sentence in str(error.value) and "plan.yaml:" in str(error.value) and "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_networks_of_nan_are_told_of_in_the_report(tmp_path):
     import torch
     from torch import nn

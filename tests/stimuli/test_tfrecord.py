@@ -97,6 +97,7 @@ def test_a_missing_file_is_named(tmp_path):
         list(read_records(tmp_path / "nowhere"))
 
 
+@pytest.mark.slow
 @given(FEATURES, st.booleans())
 def test_examples_are_read_as_google_s_library_writes_them(features, packed):
     read = parse_example(kit.example(features, packed))

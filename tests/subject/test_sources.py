@@ -67,6 +67,7 @@ def test_real_cifar_weights_load_into_a_network_of_their_shape_only(shared_data)
         load_weights(zoo.build("mlp"), path)
 
 
+@pytest.mark.slow
 def test_onnx_networks_are_subjects_and_can_be_cut(shared_data):
     path = shared_data / "cifar10_networks" / "resnet_4b_pgd.onnx"
     subject = SubjectSource(str(path)).load()

@@ -181,6 +181,7 @@ def test_everything_is_as_found_even_after_an_exception():
     assert all(torch.equal(value, state[key]) for key, value in net.state_dict().items())
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(order=st.permutations(range(6)), cut=st.integers(1, 5), kind=st.sampled_from(["resnet", "transformer"]))
 def test_results_do_not_depend_on_batch_size_or_order(order, cut, kind):

@@ -373,6 +373,7 @@ def test_k1_a_trained_learner_is_checked_as_it_is(tmp_path):
     assert "learner is damaged" in found(check_system(trained, TEXT), "F6").sentence
 
 
+@pytest.mark.slow
 def test_a_command_is_checked_and_what_cannot_be_seen_is_not_claimed(tmp_path):
     usual = {"J4": "non-conforming", "J5": "not checked", "D9": "not checked"}
     (tmp_path / "team.py").write_text(ALONE)

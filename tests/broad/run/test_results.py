@@ -80,6 +80,7 @@ def test_a_damaged_fold_is_named_in_a_warning_and_counts_as_not_done(results, ca
     assert "pickle" not in said
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=6))
 def test_no_change_of_a_few_bytes_ends_in_an_exception(tmp_path_factory, changes):

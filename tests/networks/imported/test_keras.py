@@ -46,6 +46,7 @@ def shown(network, x):
     return np.moveaxis(out, 1, -1)
 
 
+@pytest.mark.slow
 @given(SIDE, SIDE, KERNEL, KERNEL, STRIDE, STRIDE, PADDING, st.booleans())
 def test_convolutions_slide_and_pad_as_in_tensorflow(tmp_path_factory, h, w, kh, kw, sh, sw, padding, bias):
     assume(padding == "same" or (kh <= h and kw <= w))

@@ -16,6 +16,8 @@ from assay.studies import accuracy, load_corpus, load_corpus_plan, load_study_pl
 from assay.training.augmentation import Augment
 from conftest import write_digits
 
+pytestmark = pytest.mark.slow
+
 PLAN = """
 network: vgg
 data: {path: digits.npz, train: 300}
@@ -72,7 +74,6 @@ def test_training_again_changes_nothing_and_a_lost_network_comes_back_the_same(c
     assert again.table.equals(corpus.table)
 
 
-@pytest.mark.slow
 def test_a_killed_training_goes_on_to_the_same_networks(corpus, folder, tmp_path):
     for name in ("digits.npz", "plan.yaml"):
         shutil.copy(folder / name, tmp_path / name)
@@ -114,7 +115,6 @@ def test_another_plan_may_not_use_the_folder(corpus, folder):
         train_corpus(load_corpus_plan(folder / "other.yaml"))
 
 
-@pytest.mark.slow
 def test_a_study_of_them_ranks_measures_and_writes_its_report(corpus, folder):
     plan = load_study_plan(folder / "plan.yaml")
     run, found = study(plan.corpus, plan.measures, plan.run, plan.scoring)

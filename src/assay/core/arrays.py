@@ -13,7 +13,7 @@ from assay.core.errors import AssayError
 
 
 def channels_last(x: Tensor) -> Tensor:
-    """Pictures N×C×H×W with the channels of a pixel side by side; others as they are.
+    """Pictures N×C×H×W with the channels of a pixel side by side in memory; other tensors stay as they are.
 
     One channel is side by side anyway, but convolutions go by the strides: without them they would take grey pictures
     for the other order, and so would all that follows.
@@ -78,7 +78,7 @@ def cloned(batch: Any) -> Any:
 
 
 def batch_length(batch: Any) -> int:
-    """How many inputs a batch holds."""
+    """Number of inputs that a batch holds."""
     return len(next(iter(batch.values())) if isinstance(batch, Mapping) else batch)
 
 
@@ -90,5 +90,5 @@ def batch_rows(batch: Any, n: int) -> Any:
 
 
 def version(tensor: Tensor) -> int:
-    """How often a tensor was written to; −1 where torch does not count (inference mode)."""
+    """Number of times a tensor was written to; −1 where torch does not count them (inference mode)."""
     return -1 if tensor.is_inference() else tensor._version

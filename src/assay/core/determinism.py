@@ -15,7 +15,7 @@ import torch
 
 @contextmanager
 def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
-    """Inside the block torch draws from ``seed`` on, on the CPU and on ``device``; afterwards as before it."""
+    """Seed torch's random numbers, on the CPU and on ``device``, inside the block; afterwards they are as before it."""
     with torch.random.fork_rng(devices=[device] if device is not None and device.type == "cuda" else []):
         torch.default_generator.manual_seed(seed)
         if device is not None and device.type == "cuda":
@@ -32,8 +32,8 @@ class Arithmetic:
     such arithmetic: without care, what a network gives would depend on what ran before it.
 
     Attributes:
-        threads: How many share a sum.
-        onednn: Whether products go to oneDNN, else to BLAS.
+        threads: Number of threads that share a sum.
+        onednn: Whether products are computed by oneDNN, else by BLAS.
     """
 
     threads: int
@@ -41,11 +41,11 @@ class Arithmetic:
 
     @classmethod
     def here(cls) -> Arithmetic:
-        """As it is now."""
+        """The arithmetic of this process as it is now."""
         return cls(torch.get_num_threads(), bool(torch.backends.mkldnn.enabled))
 
     def set(self) -> None:
-        """From now on."""
+        """Switch this process to this arithmetic."""
         now = Arithmetic.here()
         if now.threads != self.threads:
             torch.set_num_threads(self.threads)
@@ -54,7 +54,7 @@ class Arithmetic:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Inside the block; afterwards as before it."""
+        """Use this arithmetic inside the block; afterwards it is as before the block."""
         before = Arithmetic.here()
         self.set()
         try:
@@ -65,7 +65,7 @@ class Arithmetic:
 
 @contextmanager
 def reproducible(tf32: bool = False) -> Iterator[None]:
-    """Inside the block a GPU's convolutions and products come out the same every time, in full float32 or in TF32.
+    """Make a GPU's convolutions and products come out the same every time inside the block, in float32 or in TF32.
 
     torch.export refuses to capture a network inside it (seen in torch 2.13: its old and new switches then differ).
     """

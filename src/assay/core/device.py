@@ -1,4 +1,4 @@
-"""Devices by name."""
+"""Devices of torch by name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from assay.core.errors import AssayError, first_line
 
 
 def device_named(name: str) -> torch.device:
-    """A device that can be used here."""
+    """The device of that name, if this machine can use it; an error if it cannot."""
     try:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as error:

@@ -13,17 +13,17 @@ class AssayError(ValueError):
 
 
 def first_line(error: BaseException) -> str:
-    """What an exception says, as part of a sentence: its first line, or its type where it says nothing.
+    """The message of an exception as part of a sentence: its first line, or its type where it says nothing.
 
     >>> first_line(ValueError("no good\\nand a page of details")), first_line(KeyError())
     ('no good', 'KeyError')
     """
-    said = str(error).strip()
-    return said.splitlines()[0] if said else type(error).__name__
+    message = str(error).strip()
+    return message.splitlines()[0] if message else type(error).__name__
 
 
 def optional(package: str, extra: str, what: str) -> Any:
-    """An optional package, imported when it is first needed; where it is missing, how to get it."""
+    """Import an optional package when it is first needed; where it is missing, the error says how to install it."""
     try:
         return importlib.import_module(package)
     except ImportError as error:

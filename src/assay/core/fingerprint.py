@@ -48,7 +48,7 @@ def state_fingerprint(thing: Any) -> str:
 
 @contextmanager
 def remembering() -> Iterator[None]:
-    """Inside the block a class or a large array is hashed once, however often it is met: it must not change."""
+    """Hash every class and large array only once inside the block, however often it is met: none may change there."""
     token = remembered.set({})
     try:
         yield

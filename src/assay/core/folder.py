@@ -1,4 +1,4 @@
-"""Files of a run: any fsspec location, every write atomic."""
+"""Folders for results at any location that fsspec knows; every write is atomic."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ class Folder:
 
     @property
     def local(self) -> bool:
-        """Whether this is a folder of this machine's file system."""
+        """Whether the folder is on this machine's own file system."""
         return isinstance(self._place[0], LocalFileSystem)
 
     def path(self, name: str = "") -> str:
-        """Full path of a file in it, as the file system names it."""
+        """The full path of a file in the folder, as the file system names it."""
         return str(PurePosixPath(self._place[1]) / name)
 
     def exists(self, name: str = "") -> bool:
-        """Whether a file is there, whole."""
+        """Whether a file is in the folder; one that is there is whole."""
         return bool(self._place[0].exists(self.path(name)))
 
     def read(self, name: str) -> bytes:
-        """All bytes of a file; one sentence where it is missing or cannot be read."""
+        """Read all bytes of a file; an error of one sentence where it is missing or cannot be read."""
         with self.open(name) as file:
             try:
                 data: bytes = file.read()
@@ -62,7 +62,7 @@ class Folder:
         return data
 
     def read_json(self, name: str) -> Any:
-        """What a JSON file holds; one sentence where it is missing, cannot be read, or is no JSON."""
+        """Read a JSON file; an error of one sentence where it is missing, cannot be read, or is no JSON."""
         data = self.read(name)
         try:
             return json.loads(data)
@@ -70,7 +70,7 @@ class Folder:
             raise AssayError(f"{self.path(name)} is damaged: it is no whole JSON file ({first_line(error)})") from error
 
     def open(self, name: str) -> Any:
-        """A file opened for reading; one sentence where it is missing or cannot be read."""
+        """Open a file for reading; an error of one sentence where it is missing or cannot be read."""
         try:
             return self._place[0].open(self.path(name), "rb")
         except OSError as error:
@@ -86,8 +86,8 @@ class Folder:
         fs = self._place[0]
         if not fs.exists(self.path(folder)):
             return []
-        found = (PurePosixPath(p).name for p in fs.ls(self.path(folder), detail=False, refresh=True))
-        return sorted(f"{folder}/{n}" for n in found if n.endswith(suffix) and not n.startswith(_TEMPORARY))
+        names = (PurePosixPath(p).name for p in fs.ls(self.path(folder), detail=False, refresh=True))
+        return sorted(f"{folder}/{n}" for n in names if n.endswith(suffix) and not n.startswith(_TEMPORARY))
 
     def write(self, name: str, data: bytes, durable: bool = True) -> None:
         """Write a file so that it is either all there or not there at all, whatever happens meanwhile.
@@ -116,7 +116,7 @@ class Folder:
             raise AssayError(f"cannot write {target} ({error.strerror or error}): {remedy}") from error
 
     def remove(self, name: str) -> None:
-        """Remove a file if it is there."""
+        """Remove a file from the folder, if it is there."""
         with suppress(FileNotFoundError):
             self._place[0].rm_file(self.path(name))
 
@@ -133,7 +133,7 @@ class Folder:
 
 
 def _write_local(path: str, data: bytes, durable: bool) -> None:
-    """Write a file; its folder is made where it is missing."""
+    """Write a file on this machine, and make its folder where that is missing."""
     try:
         file = open(path, "wb")  # noqa: PTH123, SIM115
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The hasher: any value fed to one SHA-256, so that different values give different bytes."""
+"""The hasher: feeds values of any kind to one SHA-256."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Hasher:
         self.numbers: dict[int, tuple[Any, int]] = {}
 
     def shared(self) -> dict[int, tuple[Any, bytes]]:
-        """Digests of classes that outlast this hasher, inside `remembering`."""
+        """The digests of classes that are kept beyond this hasher, inside `remembering`."""
         outlasting = remembered.get()
         return {} if outlasting is None else outlasting
 
@@ -75,7 +75,7 @@ class Hasher:
         self.digest.update(f"{kind}:{len(payload)}:".encode() + payload)
 
     def feed(self, value: Any) -> None:
-        """Feed any value."""
+        """Feed one value of any kind."""
         if value is None or value is ... or isinstance(value, (bool, int, str, bytes, complex)):
             if isinstance(value, Enum):
                 self.tag("enum", str(value).encode())
@@ -123,7 +123,7 @@ class Hasher:
         self.digest.update(inside)
 
     def feed_object(self, value: Any) -> None:
-        """Feed what an object is made of."""
+        """Feed an object by what it is made of."""
         own = None if isinstance(value, type) else getattr(value, "fingerprint", None)
         if isinstance(own, str):
             self.tag("own", own.encode())
@@ -296,7 +296,7 @@ class StateHasher(Hasher):
         self.lenient = 1  # a learner may hold anything
 
     def shared(self) -> dict[int, tuple[Any, bytes]]:
-        """Nothing outlasts it: what an object knows changes."""
+        """No digest is kept beyond this hasher, because what an object knows changes."""
         return {}
 
     def feed_object(self, value: Any) -> None:

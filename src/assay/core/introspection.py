@@ -53,7 +53,7 @@ _DERIVED: Final = frozenset(
 
 
 def members(cls: type) -> dict[str, Any]:
-    """What a class has now, patches and attributes set from outside included.
+    """The members of a class as they are now, patches and attributes set from outside included.
 
     Of assay's own classes, whose source is hashed, only the functions and plain constants: a registry is no content.
     """
@@ -85,7 +85,7 @@ def variables_read(function: types.FunctionType) -> dict[str, Any]:
 
 
 def _names(code: types.CodeType) -> set[str]:
-    """Names of variables and attributes that code reads, in functions inside it too."""
+    """The names of variables and attributes that a piece of code reads, functions inside it included."""
     inner = (_names(const) for const in code.co_consts if isinstance(const, types.CodeType))
     return set(code.co_names).union(*inner)
 
@@ -111,8 +111,8 @@ def without_file(thing: Any) -> bool:
 def attributes(value: Any) -> dict[str, Any]:
     """The attributes of an object, in its dictionary or in slots."""
     slots = (name for cls in type(value).__mro__ for name in _slots(cls))
-    found = {name: getattr(value, name) for name in slots if hasattr(value, name)}
-    return found | dict(getattr(value, "__dict__", {}))
+    in_slots = {name: getattr(value, name) for name in slots if hasattr(value, name)}
+    return in_slots | dict(getattr(value, "__dict__", {}))
 
 
 def _slots(cls: type) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""Progress of long work: measures report, whoever runs them may listen."""
+"""Progress of long work: measures report it, and whoever runs them may listen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 def report(what: str, done: int, total: int | None = None) -> None:
-    """Say that ``done`` of ``total`` steps of ``what`` are done; a no-op when nobody listens."""
+    """Report that ``done`` of ``total`` steps of ``what`` are done; nothing happens when nobody listens."""
     listener = _listener.get()
     if listener is not None:
         listener(what, done, total)
@@ -32,7 +32,7 @@ _stages: ContextVar[Callable[[str], None] | None] = ContextVar("stages", default
 
 
 def begin_stage(what: str) -> None:
-    """Say that a stage of a job begins; a limit of time on stages counts from here. A no-op when nobody listens."""
+    """Report that a stage of a job begins, from which a limit of time on stages counts."""
     listener = _stages.get()
     if listener is not None:
         listener(what)

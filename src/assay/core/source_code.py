@@ -64,7 +64,7 @@ def dependencies(module: str) -> dict[str, Path]:
 
 @dataclass(frozen=True)
 class _Source:
-    """What was read in a file: a hash of its code, what it imports, and which names it only passes on."""
+    """A file as it was read: a hash of its code, what it imports, the names it passes on, and whether it does more."""
 
     code: str
     imports: tuple[str, ...]
@@ -132,7 +132,7 @@ def _stamp(path: Path) -> tuple[Path, int, int]:
 
 @functools.lru_cache(maxsize=4096)
 def _read(path: Path, size: int, mtime_ns: int, module: str) -> _Source:
-    """Parse a file; one that cannot be parsed counts by its bytes."""
+    """Read and parse a file; one that cannot be parsed counts by its bytes."""
     data = path.read_bytes()
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     try:
@@ -147,7 +147,7 @@ def _read(path: Path, size: int, mtime_ns: int, module: str) -> _Source:
 
 
 class _Imports(ast.NodeVisitor):
-    """Collects what a file imports, wherever in it, except for the type checker alone."""
+    """Collects what a file imports, anywhere in it, except imports for the type checker alone."""
 
     def __init__(self, package: str) -> None:
         self.package = package
@@ -157,11 +157,12 @@ class _Imports(ast.NodeVisitor):
 
     @classmethod
     def of(cls, tree: ast.Module, package: str) -> tuple[tuple[str, ...], dict[str, str]]:
-        found = cls(package)
-        found.visit(tree)
-        used = _Attributes(found.modules)
-        used.visit(tree)
-        return tuple({**found.wanted, **used.chains}), found.passed_on
+        """The dotted names that a file imports, and the names it passes on, with where they come from."""
+        imports = cls(package)
+        imports.visit(tree)
+        attributes = _Attributes(imports.modules)
+        attributes.visit(tree)
+        return tuple({**imports.wanted, **attributes.chains}), imports.passed_on
 
     def visit_If(self, node: ast.If) -> None:
         if "TYPE_CHECKING" not in ast.dump(node.test):
@@ -186,7 +187,7 @@ class _Imports(ast.NodeVisitor):
             self.modules[alias.asname or alias.name] = full
 
     def visit_Dict(self, node: ast.Dict) -> None:
-        """A table of names and the modules that define them, as a package that loads lazily keeps it."""
+        """Collect a table of names and the modules that define them, as a package that loads lazily keeps it."""
         for key, value in zip(node.keys, node.values, strict=True):
             if isinstance(key, ast.Constant) and isinstance(value, ast.Constant):
                 name, home = key.value, value.value

@@ -21,15 +21,15 @@ from assay.subject.subject import Subject
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run.
+    """The contents of a plan: which networks are measured, how, and where the results go.
 
     Args:
-        subjects: Where the networks come from.
-        measures: What is asked of each, by label.
-        run: Where the run goes.
-        seed: State of the random numbers at the start of every cell.
-        resources: What a cell needs on a Ray cluster.
-        text: The plan as written.
+        subjects: Sources of the networks.
+        measures: Measures of each network, by label.
+        run: Folder or URL of the run.
+        seed: Seed of the random numbers at the start of every cell.
+        resources: Processors and memory that a cell needs on a Ray cluster.
+        text: The plan as it was written.
         places: File, line and key of each subject, for errors.
     """
 
@@ -42,18 +42,18 @@ class Plan:
     places: tuple[str, ...] = ()
 
     def load_subjects(self) -> list[Subject]:
-        """Make all networks."""
-        made = []
+        """Make the networks of the plan and load their weights."""
+        subjects = []
         for i, source in enumerate(self.subjects):
             try:
-                made.append(source.load())
+                subjects.append(source.load())
             except AssayError as error:
                 where = self.places[i] if i < len(self.places) else f"subjects[{i}]"
                 raise AssayError(f"{where}: {error}") from error
-        return made
+        return subjects
 
     def execute(self, ray: bool | str = False, processes: int = 0) -> Run:
-        """Do the cells of the plan that are not done yet."""
+        """Measure the cells of the plan that are not yet done, and return the run."""
         return evaluate(
             self.load_subjects(),
             self.measures,
@@ -67,7 +67,7 @@ class Plan:
 
 
 def load_plan(path: str | Path) -> Plan:
-    """Read and check a plan. Paths in it are relative to it."""
+    """Read and check a plan; paths in it are relative to its file."""
     root = read_yaml(Path(path))
     known = ("subjects", "measures", "run", "seed", "resources")
     for key, node in root.items():
@@ -108,7 +108,7 @@ def _subject(node: Node) -> SubjectSource:
 
 
 def load_measure(node: Node, data: Labelled | None = None) -> tuple[str, Measure]:
-    """A measure as a plan writes it, with its label; ``data`` is what it is asked on where the plan does not say."""
+    """A measure as a plan writes it, with its label; it takes ``data`` where the plan gives no data of its own."""
     entries = dict(node.items())
     if "measure" not in entries:
         node.fail("lacks the key 'measure'")
@@ -121,7 +121,7 @@ def load_measure(node: Node, data: Labelled | None = None) -> tuple[str, Measure
         entries["measure"].fail(f"{name!r} is not a measure, that is a subclass of assay.Measure")
     label = convert(entries["name"], str, {}) if "name" in entries else kind.name or kind.__name__
     settings = {k: v for k, v in node.value.items() if k not in ("measure", "name")}
-    asked_on_data = "data" in inspect.signature(kind).parameters and "data" not in settings
-    given = {"data": data} if data is not None and asked_on_data else {}
+    takes_data = "data" in inspect.signature(kind).parameters and "data" not in settings
+    given = {"data": data} if data is not None and takes_data else {}
     measure = build(kind, replace(node, value=settings), STIMULI, **given)
     return label, measure

@@ -20,7 +20,7 @@ Loader = Callable[["Node"], Any]
 
 @dataclass(frozen=True)
 class Node:
-    """A value in a YAML file, and where it stands."""
+    """A value in a YAML file, with the file, the keys that lead to it, and the lines of all keys."""
 
     value: Any
     file: Path
@@ -31,7 +31,7 @@ class Node:
         return Node(self.value[key], self.file, (*self.path, key), self.lines)
 
     def items(self) -> list[tuple[str, Node]]:
-        """Its entries, if it is a mapping."""
+        """The keys and values of this mapping; an error if the value is no mapping."""
         if not isinstance(self.value, dict):
             self.fail(f"is {_shown(self.value)}, not a mapping of keys to values")
         for key in self.value:
@@ -40,14 +40,14 @@ class Node:
         return [(key, self[key]) for key in self.value]
 
     def elements(self) -> list[Node]:
-        """Its entries, if it is a list."""
+        """The entries of this list; an error if the value is no list."""
         if not isinstance(self.value, list):
             self.fail(f"is {_shown(self.value)}, not a list")
         return [self[i] for i in range(len(self.value))]
 
     @property
     def where(self) -> str:
-        """File, line and key, as an error begins."""
+        """The file, line and key of this value, with which an error begins."""
         line = next(
             (self.lines[p] for i in range(len(self.path) + 1) if (p := self.path[: len(self.path) - i]) in self.lines),
             1,
@@ -56,12 +56,12 @@ class Node:
         return f"{self.file}:{line}: {key}".rstrip(": ")
 
     def fail(self, message: str) -> NoReturn:
-        """Complain about this value."""
+        """Raise an error about this value that says where it stands."""
         raise AssayError(f"{self.where}: {message}" if self.path else f"{self.where}: the file {message}")
 
 
 def read_yaml(path: Path) -> Node:
-    """A YAML file, by ``safe_load``'s rules, with the line of every key."""
+    """Read a YAML file, by the rules of ``safe_load``, with the line of every key."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -123,7 +123,7 @@ def build(factory: Callable[..., T], node: Node, loaders: Mapping[Any, Loader] |
 
 
 def convert(node: Node, kind: Any, loaders: Mapping[Any, Loader]) -> Any:
-    """The value as the annotation says, or an error that says what was expected."""
+    """Convert a value to the type of an annotation, or raise an error that says what was expected."""
     value, origin = node.value, typing.get_origin(kind)
     if kind in loaders:
         return loaders[kind](node)

@@ -46,17 +46,17 @@ def load_sequences_node(node: Node) -> Sequences:
                 kinds.fail(f"{kind!r} is not a condition{nearest(str(kind), CONTROLS)}")
     settings = replace(node, value={k: v for k, v in node.value.items() if k != "control"})
     if "folder" in entries:
-        hinted = convert(entries["folder"], Path, {})
+        folder = convert(entries["folder"], Path, {})
         rest = replace(node, value={k: v for k, v in settings.value.items() if k != "folder"})
-        natural = build(load_sequences, rest, folder=hinted)
+        natural = build(load_sequences, rest, folder=folder)
     else:
         natural = _one_of(settings, SEQUENCES, "'folder' (frames or videos)")
-    made = {
+    by_condition = {
         "natural": lambda: natural,
         "pixel_fade": natural.pixel_fade,
         "contrast_fade": natural.contrast_fade,
     }
-    chosen = [made[kind]() for kind in controls]
+    chosen = [by_condition[kind]() for kind in controls]
     return replace(natural, clips=tuple(clip for sequences in chosen for clip in sequences))
 
 
@@ -70,7 +70,7 @@ def _moving(node: Node) -> Sequences:
 
 
 def _from_path(load: Callable[..., Any], folder: str) -> Callable[[Node], Any]:
-    """What a function loads from the entry ``path``, the other entries being its settings."""
+    """A loader that calls ``load`` with the entry ``path``, and the other entries as settings."""
 
     def loader(node: Node) -> Any:
         entries = dict(node.items())
@@ -83,14 +83,14 @@ def _from_path(load: Callable[..., Any], folder: str) -> Callable[[Node], Any]:
 
 
 def _perturbation(node: Node) -> Perturbation:
-    """A mapping with the name under its kind: ``mixup: inter``, ``noise: {}`` or ``function: rotation``."""
+    """A perturbation as a plan writes it: ``mixup: inter``, ``noise: {}`` or ``function: rotation``."""
     kinds: dict[str, Callable[..., Perturbation]] = {"mixup": Mixup, "noise": Noise, "function": Transformed}
     names = {"mixup": "kind", "function": "function"}
     entries = dict(node.items())
-    found = [key for key in entries if key in kinds]
-    if len(found) != 1:
+    named = [key for key in entries if key in kinds]
+    if len(named) != 1:
         node.fail(f"needs exactly one of {', '.join(map(repr, kinds))}")
-    (kind,) = found
+    (kind,) = named
     settings = {k: v for k, v in node.value.items() if k != kind}
     if kind in names:
         settings[names[kind]] = node.value[kind]
@@ -98,14 +98,14 @@ def _perturbation(node: Node) -> Perturbation:
 
 
 def _one_of(node: Node, kinds: Mapping[str, Callable[[Node], Any]], more: str = "") -> Any:
-    """What the one entry of a mapping, named for its kind, says."""
+    """Load the one entry of a mapping by the function for its kind."""
     known = [*([more] if more else []), *(f"'{kind}'" for kind in kinds)]
-    found = [key for key, _ in node.items() if key in kinds]
-    if len(node.value) != 1 or len(found) != 1:
+    named = [key for key, _ in node.items() if key in kinds]
+    if len(node.value) != 1 or len(named) != 1:
         extra = next((key for key in node.value if key not in kinds), None)
         hint = "" if extra is None else f"; {extra!r} is none of them{nearest(extra, kinds)}"
         node.fail(f"needs exactly one of {', '.join(known)}, with its settings under it{hint}")
-    return kinds[found[0]](node[found[0]])
+    return kinds[named[0]](node[named[0]])
 
 
 SEQUENCES: dict[str, Callable[[Node], Any]] = {

@@ -85,7 +85,7 @@ def counts(
     strata: Array | None = None,
     at_once: int = COUNTS_AT_ONCE,
 ) -> Iterator[Array]:
-    """How often each of n instances is in each resample: arrays of some draws × n, until all are drawn.
+    """How often each of n instances is in each resample, in arrays of a part of the draws × n, until all are drawn.
 
     Args:
         n: Number of instances.
@@ -127,8 +127,8 @@ def percentile_interval(drawn: Array | Sequence[Any], confidence: float = 0.95) 
     """Lower and upper end of the percentile interval of a statistic, from its value in each draw.
 
     Args:
-        drawn: Draws first; what follows (several statistics) is kept. Leave out draws in which the statistic is
-            undefined: one NaN makes both ends NaN, as do no draws at all.
+        drawn: The statistic in each draw, draws first; further axes (several statistics) are kept. Leave out draws in
+            which the statistic is undefined: one NaN makes both ends NaN, as do no draws at all.
         confidence: Share of the draws between the ends.
 
     Example:
@@ -154,7 +154,7 @@ def bootstrap_interval(
     """95 % percentile interval of a statistic over resamples of the values.
 
     Args:
-        values: Units first; a resample is a list of units.
+        values: The values, units first; a resample is a list of units.
         statistic: What is computed from a list of units: a number, or an array of numbers.
         draws: Number of resamples; with none, or without values, the interval is NaN.
         seed: Seed of the random draws.
@@ -175,7 +175,7 @@ def ranking_stability(values: Array, drawn: Array) -> float:
 
     Args:
         values: One value per system, larger is better.
-        drawn: The same value in each draw: systems × draws.
+        drawn: The value of each system in each draw: systems × draws.
 
     Example:
         >>> ranking_stability(np.array([0.4, 0.3]), np.array([[0.4, 0.5, 0.2, 0.4], [0.3, 0.3, 0.3, 0.1]]))

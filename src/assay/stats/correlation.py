@@ -60,10 +60,10 @@ def correlation_over_pairs(xs: Array, y: Array, compare: Callable[[Array], Array
     counts w_i·w_j times, as on the list of entries drawn.
 
     Args:
-        xs: Rows × n.
-        y: n numbers.
-        compare: How every two entries of a row compare: n numbers to an n × n array.
-        weights: Resamples × n.
+        xs: The rows to correlate with y, rows × n.
+        y: The n numbers that each row is correlated with.
+        compare: Function that compares every two entries of a row: n numbers to an n × n array.
+        weights: How often each entry was drawn in each resample, resamples × n.
 
     Returns:
         Rows × resamples; NaN where all entries are alike.
@@ -87,7 +87,7 @@ def correlation_over_pairs(xs: Array, y: Array, compare: Callable[[Array], Array
 
 
 def order(a: Array, b: Array) -> Array:
-    """sgn(a − b), without the subtraction, which may overflow.
+    """Which of two arrays is larger, entry by entry: sgn(a − b), without the subtraction, which may overflow.
 
     Example:
         >>> order(np.array([1, 2, 3]), np.array([2, 2, 2]))
@@ -97,18 +97,18 @@ def order(a: Array, b: Array) -> Array:
 
 
 def pairwise_order(values: Array) -> Array:
-    """Which of every two values is larger: sgn(x_i − x_j)."""
+    """Which of every two values of a row is larger: sgn(x_i − x_j)."""
     return order(values[:, None], values)
 
 
 def pairwise_difference(values: Array) -> Array:
-    """By how much every two values differ, x_i − x_j, in units of the largest, which cannot overflow."""
+    """Differences x_i − x_j of every two values of a row, in units of the largest, so that they cannot overflow."""
     scaled: Array = values / (np.abs(values).max() or 1.0)
     return scaled[:, None] - scaled
 
 
 def _over_pairs(kernel: Array, weights: Array) -> Array:
-    """Σ_ij w_i·w_j·kernel_ij in each resample."""
+    """The weighted sum Σ_ij w_i·w_j·kernel_ij over all pairs, in each resample."""
     total: Array = ((weights @ kernel) * weights).sum(axis=1)
     return total
 

@@ -29,7 +29,7 @@ def noninferiority_p(difference: float, variance: float, margin: float) -> float
 
 
 def equivalence_p(difference: float, variance: float, margin: float) -> float:
-    """Two one-sided tests (TOST): small where the difference is within the margin either way.
+    """p of two one-sided tests (TOST): small where the difference is within the margin either way.
 
     Example:
         >>> round(equivalence_p(0.01, 0.005**2, 0.02), 4)      # the nearer end: (0.02 − 0.01)/0.005 = 2
@@ -42,7 +42,9 @@ def equivalence_p(difference: float, variance: float, margin: float) -> float:
 
 
 def minimum_detectable_difference(variance: float, level: float = 0.05, power: float = 0.8) -> float:
-    """The true difference that would be found significant with this power: (z_{1−level/2} + z_{power})·√v ≈ 2.8·√v.
+    """The true difference that a test of this level detects with this power: (z_{1−level/2} + z_{power})·√v.
+
+    At the default level and power it is about 2.8·√v.
 
     Example:
         >>> round(minimum_detectable_difference(1.0), 3)
@@ -65,8 +67,8 @@ def student_posterior(mean: float, variance: float, df: int, rope: float) -> Pos
 
     Args:
         mean: Centre of the distribution.
-        variance: Its squared scale; with 0 the difference is known to be the mean.
-        df: Degrees of freedom.
+        variance: Squared scale of the distribution; with 0 the difference is known to be the mean.
+        df: Degrees of freedom of the distribution.
         rope: Half-width of the region of practical equivalence.
 
     Example:
@@ -87,8 +89,8 @@ def correlated_t(differences: Array, rho: float, rope: float) -> Posterior:
     """Bayesian correlated t test: posterior St(K − 1, d̄, s²·(1/K + ρ/(1 − ρ))).
 
     Args:
-        differences: d_i of each fold or repetition.
-        rho: Correlation between them; the test share 1/K in ordinary cross-validation.
+        differences: The difference d_i of each fold or repetition.
+        rho: Correlation between the differences; the test share 1/K in ordinary cross-validation.
         rope: Half-width of the region of practical equivalence.
 
     Benavoli, Corani, Demšar & Zaffalon 2017.

@@ -44,13 +44,14 @@ def paired_t_p(differences: Array) -> float:
 
 
 def corrected_t_p(differences: Array, n_test: int, n_train: int) -> float:
-    """Nadeau and Bengio's corrected resampled t test, t = d̄/√((1/J + n_test/n_train)·s²), J − 1 degrees of freedom.
+    """Two-sided p of Nadeau and Bengio's corrected resampled t test.
 
-    For repeated splits whose training sets overlap. Where training sets are disjoint and share one test set,
-    n_test/n_train says nothing of the correlation between the differences.
+    t = d̄/√((1/J + n_test/n_train)·s²) with J − 1 degrees of freedom, for repeated splits whose training sets overlap.
+    Where training sets are disjoint and share one test set, n_test/n_train says nothing of the correlation between the
+    differences.
 
     Args:
-        differences: d_j of each of J splits.
+        differences: The difference d_j of each of J splits.
         n_test: Number of test instances of a split.
         n_train: Number of training instances of a split.
 
@@ -105,7 +106,7 @@ def two_sided_p(mean: float, error: float, df: int | None = None) -> float:
 
 
 def one_sided_p(mean: float, error: float, df: int | None = None) -> float:
-    """p of a mean above 0; where there is no error, the sign of the mean decides (0, ½ or 1).
+    """One-sided p of a mean above 0; where there is no error, the sign of the mean decides (0, ½ or 1).
 
     Example:
         >>> round(one_sided_p(1.644854, 1.0), 6)

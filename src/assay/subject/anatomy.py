@@ -10,12 +10,12 @@ AFFINE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
 def weighted_layers(subject: Subject) -> list[str]:
-    """Layers with a matrix of weights (not batch norm), in order of execution."""
+    """Names of the layers with a matrix of weights (batch norm has none), in order of execution."""
     return [name for name in subject.layers if _has_weights(layer_module(subject, name))]
 
 
 def layer_module(subject: Subject, layer: str) -> nn.Module | None:
-    """The module of a layer; None for the output of the whole."""
+    """The module of a layer; None for the output of the whole network."""
     try:
         return subject.module.get_submodule(layer.partition("#")[0])
     except AttributeError:
@@ -23,7 +23,7 @@ def layer_module(subject: Subject, layer: str) -> nn.Module | None:
 
 
 def nonlinearity_after(subject: Subject, layer: str) -> str | None:
-    """The activation that follows a layer with weights, before the next such layer."""
+    """Name of the activation that follows a layer with weights before the next such layer; None if there is none."""
     for name in subject.layers[subject.layers.index(layer) + 1 :]:
         module = layer_module(subject, name)
         if _has_weights(module):
@@ -34,7 +34,7 @@ def nonlinearity_after(subject: Subject, layer: str) -> str | None:
 
 
 def first_affine(subject: Subject) -> str | None:
-    """The first layer with weights, if it is affine."""
+    """Name of the first layer with weights, if it is affine, else None."""
     first = next(iter(weighted_layers(subject)), None)
     return first if first is not None and isinstance(layer_module(subject, first), AFFINE) else None
 

@@ -1,4 +1,4 @@
-"""A classifier: what it says of labelled data, checked."""
+"""Class scores of a network for labelled data, checked for shape and finiteness."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def tensor(values: Tensor | Array) -> Tensor:
 
 
 def class_scores(subject: Subject, x: Tensor, of: Callable[[Tensor], Any] | None = None, finite: bool = True) -> Tensor:
-    """What a classifier says of a batch: one number for each input and class.
+    """The class scores of a batch: one number for each input and class.
 
     Args:
-        subject: Who is asked.
-        x: Inputs, as data are shown.
-        of: What is called with them; by default the subject itself.
-        finite: Whether NaN and infinity are errors.
+        subject: The network that classifies the inputs.
+        x: The inputs, before any preprocessing.
+        of: Function that computes the scores from the inputs; by default the subject itself.
+        finite: Whether scores of NaN or infinity are errors.
     """
     try:
         scores = (of or subject)(x)
@@ -45,7 +45,7 @@ def class_scores(subject: Subject, x: Tensor, of: Callable[[Tensor], Any] | None
 
 
 def as_taken(subject: Subject, x: Tensor) -> Tensor:
-    """Inputs as the module itself takes them: preprocessed, in its precision, on its device."""
+    """Inputs as the module of a subject takes them: preprocessed, in its precision, on its device."""
     ready = subject.network.prepare(x)
     if not isinstance(ready, Tensor):
         raise AssayError(f"the preprocessing of {subject.name!r} makes {type(ready).__name__}, not a tensor")
@@ -53,14 +53,14 @@ def as_taken(subject: Subject, x: Tensor) -> Tensor:
 
 
 def require_classes(subject: Subject, data: Labelled, finite: bool = True) -> None:
-    """A network sees the data and tells at least as many classes, two or more."""
-    told = class_scores(subject, data.shown(slice(0, 1), subject.device), finite=finite).shape[1]
-    if told < max(data.classes, 2):
-        raise AssayError(f"{subject.name!r} tells {told} classes, {data.source} has {data.classes}")
+    """Check that a network takes the data and tells at least as many classes as they have, two or more."""
+    scored = class_scores(subject, data.shown(slice(0, 1), subject.device), finite=finite).shape[1]
+    if scored < max(data.classes, 2):
+        raise AssayError(f"{subject.name!r} tells {scored} classes, {data.source} has {data.classes}")
 
 
 def batches(data: Labelled, size: int, device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
-    """Inputs and labels in order, so many at a time."""
+    """Inputs and labels in order, in batches of ``size``."""
     for start in range(0, len(data), size):
         rows = slice(start, start + size)
         yield data.shown(rows, device), torch.tensor(data.labels[rows], device=device)

@@ -20,7 +20,7 @@ OUTPUT: Final = "output"
 
 @dataclass(frozen=True)
 class DryRun:
-    """What a network did with one input.
+    """The layers of a network and what it does in place, as learned from one input.
 
     Attributes:
         layers: Names of the layers in order of execution; a layer follows the layers inside it. ``"output"`` is listed
@@ -41,7 +41,7 @@ class DryRun:
     out_of_place: bool
 
     def choose(self, layers: Layers = ALL) -> list[str]:
-        """The layer names chosen, in order of execution; see `assay.choose_layers`. ``"output"`` always exists."""
+        """Names of the chosen layers in order of execution; see `assay.choose_layers`. ``"output"`` always exists."""
         named = [layers] if isinstance(layers, (str, int, float)) else layers
         also = [OUTPUT] if OUTPUT in named and OUTPUT not in self.layers else []
         return choose_layers([*self.layers, *also], layers)
@@ -65,7 +65,7 @@ def dry_run(network: Network, ready: Any) -> DryRun:
 
 
 class _Step(NamedTuple):
-    """A layer that returned: the tensor itself, its version then, its value then."""
+    """One call of a layer: the tensor that it returned, with the version and the value it had then."""
 
     layer: str
     tensor: Tensor
@@ -74,16 +74,19 @@ class _Step(NamedTuple):
 
     @property
     def changed(self) -> bool:
+        """Whether the tensor was written to after the layer returned it."""
         return version(self.tensor) != self.returned_at
 
 
 class _Trace(NamedTuple):
+    """All layers that ran on one input, the output of the network, and whether it wrote to the input."""
+
     steps: list[_Step]
     output: Tensor | None
     writes_input: bool
 
     def values(self) -> Iterator[tuple[str, Tensor]]:
-        """What each layer returned, and the network itself."""
+        """The name and value of the network's output and of what each layer returned."""
         if self.output is not None:
             yield OUTPUT, self.output
         for step in self.steps:

@@ -1,4 +1,4 @@
-"""What layers do, and how an output changes with it: values and gradients in one pass."""
+"""Values of layers, and gradients of a function of the class scores with respect to them, in one pass."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ INPUT = "input"
 def differentiate(
     subject: Subject, x: Tensor, layers: list[str], of: Callable[[Tensor], Tensor]
 ) -> tuple[Tensor, dict[str, Tensor], dict[str, Tensor]]:
-    """A function of a batch's class scores, what the layers did, and the gradient of the one by the other.
+    """A function of a batch's class scores, the values of layers, and its gradient with respect to each of them.
 
     The network is in eval mode; it, its gradients and the random state are left as found.
 
     Args:
-        subject: The network; its inputs must not meet within a batch.
-        x: Inputs; the layer ``input`` is these, before any preprocessing.
+        subject: The network; the inputs of a batch must not influence each other in it.
+        x: The inputs, which are also the layer ``input``, before any preprocessing.
         layers: Names of layers, or ``input``.
-        of: From N×K scores to N numbers.
+        of: Function to differentiate, from N×K scores to N numbers.
     """
     with subject.showing(), torch.enable_grad(), _keeping(subject, layers) as kept:
         kept[INPUT] = x = x.detach().requires_grad_()
@@ -36,17 +36,17 @@ def differentiate(
         for layer in layers:
             if layer not in kept or len(kept[layer]) != len(x):
                 raise AssayError(f"layer {layer!r} of {subject.name!r} does not return a tensor with a row per input")
-        found = torch.autograd.grad(value.sum(), [kept[layer] for layer in layers], allow_unused=True)
+        by_layer = torch.autograd.grad(value.sum(), [kept[layer] for layer in layers], allow_unused=True)
     gradients = {
         layer: torch.zeros_like(kept[layer]) if gradient is None else gradient
-        for layer, gradient in zip(layers, found, strict=True)
+        for layer, gradient in zip(layers, by_layer, strict=True)
     }
     return value.detach(), {layer: kept[layer].detach() for layer in layers}, gradients
 
 
 @contextmanager
 def _keeping(subject: Subject, layers: list[str]) -> Iterator[dict[str, Tensor]]:
-    """What layers return, as nodes of the graph; the network goes on with copies, and may write to those."""
+    """Keep what layers return, as nodes of the autograd graph; the network goes on with copies of it."""
     kept: dict[str, Tensor] = {}
 
     def keep(layer: str, output: Any) -> Any:

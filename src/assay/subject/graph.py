@@ -23,7 +23,7 @@ _MARK = torch.ops.aten.alias.default
 
 
 class Graphs:
-    """What was captured of one network, so that it is captured once; thrown away when its weights change."""
+    """The captured graphs of one network and their cuts, kept until its weights change."""
 
     def __init__(self) -> None:
         self.weights = 0
@@ -51,7 +51,7 @@ class Graph(NamedTuple):
 
 
 class CapturedCut:
-    """Two graphs: the prefix returns the layer's output and what crosses it, the rest takes them."""
+    """A cut of two graphs: the prefix returns the layer's output and what crosses the cut, and the rest takes them."""
 
     def __init__(self, graph: Graph, index: int, writes_input: bool) -> None:
         self._writes_input = writes_input
@@ -74,18 +74,18 @@ class CapturedCut:
         self._random = [mark.meta["val"].device] if any(map(_draws, graph.nodes)) else None
 
     def prefix(self, ready: Any) -> tuple[Tensor, tuple[Any, ...]]:
-        """The layer's output, and everything else that the rest needs."""
+        """Compute the layer's output, and everything else that the rest needs."""
         with self._undisturbed():
             return self._run_prefix(ready)
 
     def rest(self, output: Tensor, carried: tuple[Any, ...]) -> Any:
-        """The network's output, had the layer returned ``output``."""
+        """The output that the network would have, had the layer returned ``output``."""
         with self._undisturbed():
             return self._run_rest(output, carried)
 
     @contextmanager
     def _undisturbed(self) -> Iterator[None]:
-        """No gradients; the random state as found. (The graph was captured in eval mode, and has no flags.)"""
+        """Run without gradients, and leave the random state as it was; the graph itself was captured in eval mode."""
         with torch.no_grad():
             if self._random is None:
                 yield
@@ -189,7 +189,7 @@ def _module(graph: Graph, inputs: list[fx.Node], body: list[fx.Node], outputs: l
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Torch reports a failed capture at length, in the log and on stderr; we say it in one line."""
+    """Silence torch, which reports a failed capture at length in the log and on stderr; we say it in one line."""
     disabled = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

@@ -38,7 +38,7 @@ def module_path(layer: str) -> str:
 
 @contextmanager
 def layer_hooks(module: nn.Module, paths: Iterable[str], after: AfterLayer) -> Iterator[None]:
-    """Inside the block ``after`` is called whenever a module at one of the paths returns; the hooks never leak."""
+    """Call ``after`` whenever a module at one of the paths returns, inside the block; the hooks never leak."""
     wanted = set(paths)
     calls: Counter[str] = Counter()
     handles: list[RemovableHandle] = []

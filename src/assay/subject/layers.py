@@ -15,7 +15,7 @@ Layers = str | int | float | Sequence[str | int | float]
 
 
 def choose_layers(known: Sequence[str], wanted: Layers) -> list[str]:
-    """The chosen layers, each once, in order of execution.
+    """Names of the chosen layers, each once, in order of execution.
 
     ``wanted`` is one of, or a list of:
 
@@ -59,11 +59,11 @@ def _choose(known: Sequence[str], wanted: str | int | float) -> list[str]:
         return [wanted]
     if wanted.startswith("depth="):
         level = wanted.removeprefix("depth=")
-        found = [name for name in known if str(name.count(".") + 1) == level]
+        matching = [name for name in known if str(name.count(".") + 1) == level]
     elif any(c in wanted for c in "*?["):
-        found = [name for name in known if fnmatch.fnmatchcase(name, wanted)]
+        matching = [name for name in known if fnmatch.fnmatchcase(name, wanted)]
     else:
         raise AssayError(f"unknown layer {wanted!r}{nearest(wanted, known)}")
-    if not found:
+    if not matching:
         raise AssayError(f"no layer matches {wanted!r}{nearest(wanted, known)}")
-    return found
+    return matching

@@ -1,4 +1,4 @@
-"""Network: a torch module ready to be shown something, and left as it was found."""
+"""Network: a torch module ready to be shown inputs, and left as it was."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Network:
         self._one_showing = False
 
     def prepare(self, batch: Batch) -> Any:
-        """A batch as the module takes it: preprocessed, on its device, in its precision and memory format."""
+        """Prepare a batch as the module takes it: preprocessed, on its device, in its precision and memory format."""
         if self.preprocess is not None:
             batch = self.preprocess(torch.as_tensor(batch) if isinstance(batch, np.ndarray) else batch)
         if isinstance(batch, Mapping):
@@ -56,7 +56,7 @@ class Network:
         return self._to_device(batch)
 
     def prepare_example(self, example: Batch | Sequence[int]) -> Any:
-        """An example input, or one made for the shape of an input without the batch axis."""
+        """A prepared example input, made from one that is given or from its shape without the batch axis."""
         if isinstance(example, Sequence):
             # Not zeros: a network may divide by a norm. Not random: the dry run must not need a seed.
             size = 1
@@ -79,7 +79,7 @@ class Network:
 
     @contextmanager
     def undisturbed(self, out_of_place: bool = False) -> Iterator[None]:
-        """Eval mode, no gradients, a forked random state; everything as it was found on the way out.
+        """Run in eval mode, without gradients, on a forked random state inside the block; afterwards all is as before.
 
         With ``out_of_place``, modules with an ``inplace`` switch have it off: what they would overwrite stays.
         """

@@ -30,7 +30,7 @@ _EXACT, _ROUNDED, _COARSE = 1e-8, 1e-4, 2e-2
 
 @dataclass(frozen=True)
 class InputKind:
-    """What inputs a network was shown: their shape without the batch axis, their type and their range."""
+    """The kind of inputs that a network was shown: shape without the batch axis, type and range."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -68,7 +68,10 @@ class InputKind:
 
 @dataclass(frozen=True)
 class Probe:
-    """The input that was shown, where, and what each layer answered: mean, root mean square, a weighted mean."""
+    """A network's answer to one input: of each layer's output the mean, root mean square and a weighted mean.
+
+    With it are kept the kinds of input that were shown, the device and the precision.
+    """
 
     inputs: dict[str, InputKind]
     device: str
@@ -76,14 +79,14 @@ class Probe:
     answers: dict[str, tuple[float, ...]]
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data, with seven digits of each number."""
+        """The probe as plain data, with seven digits of each number."""
         kinds = {key: [list(k.shape), k.dtype, k.low, k.high] for key, k in self.inputs.items()}
         answers = {layer: [float(f"{x:.7g}") for x in numbers] for layer, numbers in self.answers.items()}
         return {"inputs": kinds, "device": self.device, "dtype": self.dtype, "answers": answers}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Probe:
-        """Read what `to_json` wrote."""
+        """Make a probe from the plain data of `to_json`."""
         kinds = {key: InputKind(tuple(s), t, low, high) for key, (s, t, low, high) in data["inputs"].items()}
         answers = {layer: tuple(numbers) for layer, numbers in data["answers"].items()}
         return cls(kinds, data["device"], data["dtype"], answers)
@@ -129,14 +132,14 @@ def input_kinds(batch: Any) -> dict[str, InputKind] | None:
 
 
 def example_kinds(example: Any) -> dict[str, InputKind] | None:
-    """The kinds of an example, or of the shape of one."""
+    """The kinds of an example's inputs by name, or of an input of the given shape."""
     if isinstance(example, Sequence):
         return {"": InputKind(tuple(int(side) for side in example), "float32", 0.0, 1.0)}
     return input_kinds(example)
 
 
 def _numbers(tensor: Tensor) -> Tensor:
-    """Mean, root mean square and a mean with weights that tell places apart, in float64."""
+    """The mean, root mean square and a mean with weights that tell places apart, of a tensor in float64."""
     if tensor.is_quantized or tensor.layout != torch.strided:
         tensor = tensor.dequantize() if tensor.is_quantized else tensor.to_dense()
     tensor = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor

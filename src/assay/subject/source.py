@@ -35,14 +35,14 @@ class SubjectSource:
 
     Args:
         source: ``package.module:factory``, ``file.onnx``, ``timm:name`` or ``hf:name``.
-        name: What tables call it.
+        name: What tables call the network; made from the source by default.
         args: Arguments of the factory.
-        weights: A checkpoint to load into it: safetensors, or a torch file of tensors only.
+        weights: Checkpoint to load into the network: safetensors, or a torch file of tensors only.
         seed: Seed of the random initial weights.
-        preprocess: ``imagenet``, ``grey``, ``resize=N``, joined by commas.
-        device: Where to run.
-        dtype: ``float32``, ``bfloat16``, …
-        channels_last: Memory format.
+        preprocess: Preprocessing of inputs: ``imagenet``, ``grey``, ``resize=N``, joined by commas.
+        device: Device to run on, such as ``cuda``.
+        dtype: Precision: ``float32``, ``float64``, ``bfloat16`` or ``float16``.
+        channels_last: Whether to run pictures in channels-last memory format.
     """
 
     source: str
@@ -57,11 +57,11 @@ class SubjectSource:
 
     @property
     def label(self) -> str:
-        """The name, or one made from the source."""
+        """The name of the network in tables, or one made from its source."""
         return self.name or Path(self.source.rpartition(":")[2]).stem
 
     def load(self) -> Subject:
-        """Make the network, load its weights, wrap it."""
+        """Make the network, load its weights, and wrap it as a subject."""
         if self.dtype is not None and self.dtype not in DTYPES:
             raise AssayError(f"unknown dtype {self.dtype!r}{nearest(self.dtype, DTYPES)}")
         device = None if self.device is None else device_named(self.device)

@@ -1,4 +1,4 @@
-"""Split: a network cut after one layer, so that what follows can be run again without what precedes."""
+"""Split: a network cut after one layer, so that what follows it can be run again without what precedes it."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ log = logging.getLogger(__name__)
 
 
 class Cut(NamedTuple):
-    """What the prefix computed: the layer's output, and everything else the rest will need."""
+    """Result of a prefix: the layer's output, and everything else that the rest of the network needs."""
 
     output: Tensor
     carried: Carried
 
 
 class Carried(NamedTuple):
-    """What crosses the cut beside the layer's output; made by a prefix, read by the rest."""
+    """Values that cross a cut beside the layer's output, and the cut whose prefix made them."""
 
     by: CapturedCut | ReplacingCut
     values: tuple[Any, ...]
 
 
 class Split:
-    """The network before and after one layer.
+    """A network cut in two: the prefix up to one layer, and the rest after it.
 
     ``rest(*prefix(batch))`` is the whole network; ``rest(changed, carried)`` is the network with the
     layer's output changed. Branches that cross the layer (a residual) are computed once, by the prefix,
@@ -89,7 +89,7 @@ class Split:
         return Cut(output, Carried(cut, values))
 
     def rest(self, output: Tensor, carried: Carried) -> Any:
-        """The network's output, had the layer returned ``output``."""
+        """The output that the network would have, had the layer returned ``output``."""
         return carried.by.rest(output, carried.values)
 
     @property
@@ -133,13 +133,15 @@ class Split:
 
 
 class ReplacingCut:
-    """The fall-back: the rest is the whole network with the layer's output replaced by a hook."""
+    """The fall-back cut, whose rest is the whole network with the layer's output replaced by a hook."""
 
     def __init__(self, network: Network, layer: str, writes_input: bool) -> None:
-        self.network, self.layer, self.writes_input = network, layer, writes_input
+        self.network = network
+        self.layer = layer
+        self.writes_input = writes_input
 
     def prefix(self, ready: Any) -> tuple[Tensor, tuple[Any, ...]]:
-        """The layer's output, and the batch itself, from which the rest begins anew."""
+        """Run the network for the layer's output; the batch itself is carried, from which the rest begins anew."""
         outputs: list[Tensor] = []
 
         def keep(layer: str, returned: Any) -> None:
@@ -155,7 +157,7 @@ class ReplacingCut:
         return outputs[0], (ready,)
 
     def rest(self, output: Tensor, carried: tuple[Any, ...]) -> Any:
-        """The whole network on the same batch, with the layer's output replaced."""
+        """Run the whole network on the same batch, with the layer's output replaced."""
 
         def replace(layer: str, returned: Any) -> Any:
             return with_first_tensor(returned, output.clone()) if layer == self.layer else None
@@ -181,6 +183,6 @@ def _verify(cut: CapturedCut, plain: ReplacingCut, ready: Any) -> None:
 
 
 def _signature(ready: Any) -> Any:
-    """What a captured graph depends on besides the network: shapes past the batch, types, device."""
+    """The properties of a batch that a captured graph depends on: shapes without the batch axis, types, device."""
     tensors = ready.items() if isinstance(ready, Mapping) else [("", ready)]
     return tuple((key, tuple(t.shape[1:]), t.dtype, t.device) for key, t in tensors)

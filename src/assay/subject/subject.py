@@ -29,7 +29,7 @@ class _Stop(Exception):
 
 
 class Subject:
-    """Who is shown the stimuli: a torch module, its layers recorded and cut, the module itself untouched.
+    """A network that is shown stimuli: any torch module, its layers recorded and cut, the module itself untouched.
 
     Layers are called by module name, in order of execution; the second call of a module is ``name#2``.
     The network's own output is the layer ``"output"`` (listed when no module returns that very tensor).
@@ -41,13 +41,13 @@ class Subject:
     Args:
         module: The network. If ``device``, ``dtype`` or ``channels_last`` ask for something else than it
             is, a converted copy is used.
-        name: What tables call it; the class name by default.
-        preprocess: Applied to every batch before the network (a callable, e.g. `assay.stimuli.Normalize`).
+        name: What tables call the network; the name of its class by default.
+        preprocess: Function applied to every batch before the network, such as `assay.stimuli.Normalize`.
         example: An input, or the shape of one without the batch axis, for the dry run that finds
             the layers. Without it, the first batch shown serves.
-        device: Where to run.
+        device: Device to run on; that of the module by default.
         dtype: Precision of weights and floating-point inputs, e.g. ``torch.bfloat16``.
-        channels_last: Run 4-D inputs in channels-last memory format.
+        channels_last: Whether to run 4-D inputs in channels-last memory format.
 
     Example:
         >>> net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(inplace=True), nn.Linear(4, 2))
@@ -88,22 +88,22 @@ class Subject:
 
     @property
     def module(self) -> nn.Module:
-        """The torch module."""
+        """The torch module that is shown the stimuli."""
         return self.network.module
 
     @property
     def preprocess(self) -> Callable[[Any], Any] | None:
-        """What is applied to every batch before the network."""
+        """The function that is applied to every batch before the network; None for none."""
         return self.network.preprocess
 
     @property
     def device(self) -> torch.device:
-        """Where it runs."""
+        """The device that the network runs on."""
         return self.network.device
 
     @property
     def dtype(self) -> torch.dtype:
-        """The precision of its weights and floating-point inputs."""
+        """The precision of the network's weights and floating-point inputs."""
         return self.network.dtype
 
     @property
@@ -125,19 +125,19 @@ class Subject:
         return fingerprint(self.module, self.preprocess, self.dtype, self.channels_last)
 
     def probe(self, inputs: dict[str, InputKind] | None = None) -> Probe | None:
-        """How it answers one small fixed input, of the kind it was shown, or of the kinds given.
+        """The network's answer to one small fixed input, of the kind it was shown, or of the kinds given.
 
-        None where it was shown nothing yet, has no example, or takes something else than arrays of numbers.
+        None where the network was shown nothing yet, has no example, or takes something else than arrays of numbers.
         """
         kinds = inputs or self._inputs or (None if self.example is None else example_kinds(self.example))
         return None if kinds is None else probe(self.network, kinds)
 
     def choose(self, layers: Layers = ALL) -> list[str]:
-        """The layer names chosen, in order of execution; see `assay.choose_layers`. ``"output"`` always exists."""
+        """Names of the chosen layers in order of execution; see `assay.choose_layers`. ``"output"`` always exists."""
         return self._known().choose(layers)
 
     def choose_one(self, layer: str | int | float) -> str:
-        """The one layer that a name, glob, place or depth chooses; an error if it chooses several."""
+        """Name of the one layer that a name, glob, place or depth chooses; an error if it chooses several."""
         chosen = self.choose(layer)
         if len(chosen) != 1:
             raise AssayError(f"layer={layer!r} chooses {len(chosen)} layers of {self.name!r}, not one")
@@ -165,7 +165,7 @@ class Subject:
     # -- showing it something -------------------------------------------------------------------------
 
     def record(self, batch: Batch, layers: Layers = ALL) -> dict[str, Tensor]:
-        """What each layer did: one forward pass, stopped right after the last layer asked for.
+        """Outputs of the chosen layers, from one forward pass that stops right after the last of them.
 
         What is returned stays as it was when the layer returned it, whatever the network does in place
         afterwards. Torch's own in-place activations write to new memory during this pass, and the few outputs
@@ -193,11 +193,11 @@ class Subject:
         its shape; what the visitor raises comes through as it is.
 
         Args:
-            batch: What to show.
-            visitor: Called in order of execution.
-            layers: Which layers.
-            repeats: Without them, layers that return the very tensor of a chosen layer before them (see `repeats`)
-                are not visited again.
+            batch: The inputs to show.
+            visitor: Function called with the name and output of each layer, in order of execution.
+            layers: Layers to visit; all by default.
+            repeats: Whether to visit also layers that return the very tensor of a chosen layer before them (see
+                `repeats`).
         """
         ready = self._prepare(batch)
         self._known(ready)
@@ -207,7 +207,7 @@ class Subject:
         self._run(ready, wanted, visitor)
 
     def __call__(self, batch: Batch) -> Any:
-        """The network's whole output, as the module returns it."""
+        """Show a batch, and return the network's whole output as the module returns it."""
         ready = self._prepare(batch)
         known = self._known(ready)
         with self.network.undisturbed():
@@ -234,7 +234,7 @@ class Subject:
         return self.network.prepare(batch)
 
     def _known(self, ready: Any = None) -> DryRun:
-        """The dry run; made now, of the batch's first input or of the example, if it was not made before."""
+        """The dry run of the network, made from the batch's first input or the example where there is none yet."""
         if self._dry_run is None:
             if ready is not None:
                 is_mapping = not isinstance(ready, Tensor)
@@ -250,10 +250,10 @@ class Subject:
         return self._dry_run
 
     def _run(self, ready: Any, wanted: Sequence[str], visitor: Visitor, out_of_place: bool = False) -> None:
-        """One pass over a prepared batch, hooks on the wanted layers only, stopped after the last."""
+        """Make one pass over a prepared batch, with hooks on the wanted layers only, stopped after the last of them."""
         known = self._known(ready)
         left = set(wanted)
-        of_visitor: list[BaseException] = []
+        visitor_errors: list[BaseException] = []
 
         def after(layer: str, output: Any) -> None:
             if layer in left:
@@ -261,12 +261,12 @@ class Subject:
                 try:
                     visitor(layer, first_tensor(output))
                 except BaseException as error:
-                    of_visitor.append(error)
+                    visitor_errors.append(error)
                     raise
                 if not left:
                     raise _Stop
 
-        def passing() -> None:
+        def show() -> None:
             with self.network.undisturbed(out_of_place), layer_hooks(self.module, map(module_path, wanted), after):
                 try:
                     output = self.network.forward(ready, known.writes_input)
@@ -275,49 +275,55 @@ class Subject:
                 except _Stop:
                     pass
 
-        self._taking(ready, passing, of_visitor)
+        self._taking(ready, show, visitor_errors)
         if left:
             raise AssayError(
                 f"{self.name!r} did not run layer {min(left)!r} on this batch, though it did in the dry run"
             )
 
-    def _taking(self, ready: Any, do: Callable[[], T], of_visitor: Sequence[BaseException] = ()) -> T:
-        """Do something with a batch; torch's complaint about it becomes a sentence that names its shape."""
+    def _taking(self, ready: Any, show: Callable[[], T], visitor_errors: Sequence[BaseException] = ()) -> T:
+        """Show a batch by calling ``show``; torch's complaint about it becomes a sentence that names its shape."""
         try:
-            return do()
+            return show()
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:
-            if error in of_visitor:
+            if error in visitor_errors:
                 raise
             shapes = " and ".join(str(tuple(t.shape[1:])) for t in tensors_in(ready))
             raise AssayError(f"{self.name!r} cannot take inputs of shape {shapes}: {first_line(error)}") from error
 
 
 class _Recording:
-    """What layers returned, copied where the network will write over it."""
+    """Keeps what layers return, as copies where the network will write over it."""
 
     def __init__(self, copied: frozenset[str] | set[str], inputs: set[int]) -> None:
-        self.copied, self.inputs = copied, inputs
+        self.copied = copied
+        self.inputs = inputs
         self.kept: dict[str, Tensor] = {}
         self.versions: dict[str, int] = {}
 
     def keep(self, layer: str, output: Tensor) -> None:
+        """Keep the output of a layer; a copy of it where it will not stay as it is."""
         is_input = output.untyped_storage().data_ptr() in self.inputs
         if layer in self.copied or output.is_inference() or is_input:
             self.kept[layer] = output.clone()
         else:
-            self.kept[layer], self.versions[layer] = output, output._version
+            self.kept[layer] = output
+            self.versions[layer] = output._version
 
     def changed(self) -> set[str]:
+        """Names of the layers whose output was written to although it was not copied."""
         return {layer for layer, before in self.versions.items() if self.kept[layer]._version != before}
 
 
 class _Distinct:
-    """Passes each tensor on once: layers known to repeat another are checked to do so, and left out."""
+    """A visitor that passes each tensor on once: layers known to repeat another are checked to do so, and left out."""
 
     def __init__(self, subject: str, visitor: Visitor, repeats: dict[str, str]) -> None:
-        self.subject, self.visitor, self.repeats = subject, visitor, repeats
+        self.subject = subject
+        self.visitor = visitor
+        self.repeats = repeats
         self.last: tuple[Tensor, int] | None = None
 
     def __call__(self, layer: str, output: Tensor) -> None:

@@ -28,7 +28,7 @@ class Plan:
         measures: Measures of each network, by label.
         run: Folder or URL of the run.
         seed: Seed of the random numbers at the start of every cell.
-        resources: Processors and memory that a cell needs on a Ray cluster.
+        resources: Processors, GPUs and retries of a cell on a Ray cluster.
         text: The plan as it was written.
         places: File, line and key of each subject, for errors.
     """

@@ -22,6 +22,7 @@ from assay.core.progress import listening_to_stages
 
 R = TypeVar("R")
 STARTING = "starting"
+_GUARD = "; a script that starts processes must do so under `if __name__ == '__main__':`"
 
 
 @dataclass(frozen=True)
@@ -209,7 +210,8 @@ class _Process:
             self.process.join()
             code = self.process.exitcode
             died = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-            return (Lost(f"the process died at {self.stage!r} ({died})"),)
+            hint = _GUARD if self.stage == STARTING and code == 1 else ""
+            return (Lost(f"the process died at {self.stage!r} ({died}){hint}"),)
         if self.left() <= 0:
             self.stop()
             return (Lost(f"{self.stage!r} took longer than {self.job.limit_s:g} s", timeout=True),)

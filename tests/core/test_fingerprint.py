@@ -1,7 +1,12 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+import os
+import subprocess
+import sys
+from dataclasses import InitVar, dataclass
+from enum import Enum
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -139,3 +144,164 @@ def test_onnx_graphs_by_how_their_nodes_are_joined():
         return OnnxNetwork(helper.make_model(graph), "net.onnx")
 
     assert fingerprint(network("r", "x")) != fingerprint(network("x", "r"))
+
+
+class Times(NamedTuple):
+    k: float
+
+    def __call__(self, x):
+        return x * self.k
+
+
+class Plus(NamedTuple):
+    k: float
+
+    def __call__(self, x):
+        return x + self.k
+
+
+class Settings(dict):
+    pass
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+class OtherColour(Enum):
+    RED = "red"
+
+
+@dataclass
+class Derived:
+    k: InitVar[float]
+
+    def __post_init__(self, k):
+        self._k = k
+
+
+def with_attribute(kind, k):
+    made = kind()
+    made.k = k
+    return made
+
+
+def cached(k):
+    return functools.lru_cache(lambda x: x * k)
+
+
+def wrapped(k):
+    return functools.wraps(torch.nn.functional.relu)(lambda x: k * torch.relu(x))
+
+
+def dispatching(k):
+    return functools.singledispatch(lambda x: x * k)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Times(2.0), Plus(2.0)),
+        (Times(2.0), Times(3.0)),
+        (with_attribute(Settings, 1), with_attribute(Settings, 2)),
+        (Colour.RED, OtherColour.RED),
+        (Derived(2.0), Derived(3.0)),
+        (cached(2), cached(3)),
+        (torch.tensor(2.0).mul, torch.tensor(3.0).mul),
+        (wrapped(2), wrapped(3)),
+        (dispatching(2), dispatching(3)),
+    ],
+)
+def test_things_that_look_alike_and_behave_otherwise_differ(one, other):
+    assert fingerprint(one) == fingerprint(one) != fingerprint(other)
+
+
+def test_a_parameter_is_no_buffer_and_a_frozen_one_does_not_learn():
+    def module(kind):
+        made = torch.nn.Module()
+        weight = torch.ones(3)
+        if kind == "buffer":
+            made.register_buffer("w", weight)
+        else:
+            made.w = torch.nn.Parameter(weight, requires_grad=kind == "learns")
+        return made
+
+    assert len({fingerprint(module(kind)) for kind in ("buffer", "learns", "fixed")}) == 3
+
+
+scale = 5
+
+
+def test_an_attribute_of_the_name_of_a_variable_is_not_that_variable(monkeypatch):
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = 2.0
+
+        def forward(self, x):
+            return x * self.scale
+
+    before = fingerprint(Net())
+    monkeypatch.setitem(globals(), "scale", 6)
+    assert fingerprint(Net()) == before
+
+
+SAME_EVERYWHERE = """
+import functools, torch
+from dataclasses import dataclass
+from assay.core.fingerprint import fingerprint
+class Plain:
+    def __init__(self, k):
+        self.k = k
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.by = {torch.relu: 1, torch.tanh: 2, abs: 3}
+        self.some = {Plain(i) for i in range(6)}
+        self.words = {"b", "a", "c"}
+        self.library = torch
+    @functools.cached_property
+    def slow(self):
+        return 1
+    shout = functools.partialmethod(print, end="!")
+    def forward(self, x):
+        return x
+@dataclass(frozen=True)
+class Setting:
+    a: int = 1
+    @functools.cached_property
+    def b(self):
+        return 2
+one = Setting()
+before = fingerprint(one)
+one.b
+assert fingerprint(one) == before, "what a cached property keeps is no content"
+print(fingerprint(Net()), before)
+"""
+
+
+def test_fingerprints_are_the_same_in_every_process():
+    said = set()
+    for seed in ("1", "2"):
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-c", SAME_EVERYWHERE]
+        said.add(subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout)
+    assert len(said) == 1
+
+
+def test_packages_without_an_init_file_and_scripts_inside_packages_are_followed(tmp_path):
+    (tmp_path / "plain" / "inner").mkdir(parents=True)
+    script = """
+from assay.core.source_code import source_fingerprint
+if __name__ == "__main__":
+    from .inner.helpers import K
+    print(source_fingerprint("__main__"), source_fingerprint("plain.inner.helpers"))
+"""
+    (tmp_path / "plain" / "go.py").write_text(script)
+    said = []
+    for k in (1, 2):
+        (tmp_path / "plain" / "inner" / "helpers.py").write_text(f"K = {k}")
+        command = [sys.executable, "-B", "-m", "plain.go"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        said.append(done.stdout.split())
+    assert all(said[0]) and said[0][0] != said[1][0] and said[0][1] != said[1][1]

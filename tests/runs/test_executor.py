@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from assay import AssayError, Straightness, evaluate
+from assay import Straightness, evaluate
 from assay.core.progress import begin_stage
 from assay.runs.executor import Job, Lost, Workers, execute
 from measure_kit import Broken, Slow, sequences, subjects
@@ -82,9 +82,10 @@ def test_what_a_task_raises_is_a_lost_job_in_a_process_and_raised_here():
         list(execute(raises, [Job(0)], Workers()))
 
 
-def test_what_cannot_be_sent_is_an_error_that_names_it():
-    with pytest.raises(AssayError, match="cannot be sent to another process"):
-        list(execute(together, [Job(threading.Lock())], Workers(processes=1)))
+def test_what_cannot_be_sent_is_a_lost_job_and_the_others_are_done():
+    lost, done = execute(together, [Job(threading.Lock()), Job(1)], Workers(processes=1))
+    assert isinstance(lost.result, Lost) and "cannot be sent to another process" in lost.result.reason
+    assert done.result[2] == 1
 
 
 def test_cells_in_processes_are_those_of_this_process(tmp_path: Path):

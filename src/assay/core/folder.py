@@ -128,7 +128,8 @@ class Folder:
         prefix = f"{_TEMPORARY}{socket.gethostname()}@"
         for path in fs.ls(self.path(folder), detail=False, refresh=True):
             name = PurePosixPath(path).name
-            if name.startswith(prefix) and not _alive(int(name.removeprefix(prefix).split("@")[0])):
+            pid = name.removeprefix(prefix).split("@")[0]
+            if name.startswith(prefix) and pid.isdigit() and not _alive(int(pid)):
                 fs.rm_file(path)
 
 

@@ -9,7 +9,7 @@ import hashlib
 import inspect
 import struct
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from pathlib import PurePath
 from typing import Any, Final
@@ -22,6 +22,7 @@ from assay.core.errors import AssayError
 from assay.core.introspection import (
     attributes,
     contents,
+    is_cache,
     members,
     public,
     qualname,
@@ -34,6 +35,8 @@ from assay.core.source_code import OURS, is_followed, package_version, source_fi
 _MODULE_STATE: Final = frozenset(nn.Module().__dict__)
 _HOOKS: Final = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 _DEEPEST: Final = 100
+_EXACT: Final = (dict, list, tuple, set, frozenset, types.MappingProxyType)
+_BUILTIN: Final = (Mapping, list, tuple, set, frozenset, int, float, str, bytes, complex)
 _LARGE: Final = 1 << 16  # bytes: from this size on an array is hashed once while `remembering`
 
 remembered: contextvars.ContextVar[dict[int, tuple[Any, bytes]] | None] = contextvars.ContextVar(
@@ -76,12 +79,9 @@ class Hasher:
 
     def feed(self, value: Any) -> None:
         """Feed one value of any kind."""
-        if value is None or value is ... or isinstance(value, (bool, int, str, bytes, complex)):
-            if isinstance(value, Enum):
-                self.tag("enum", str(value).encode())
-            else:
-                self.tag(type(value).__name__, value if isinstance(value, bytes) else text(value))
-        elif isinstance(value, float):
+        if value is None or value is ... or type(value) in (bool, int, str, bytes, complex):
+            self.tag(type(value).__name__, value if isinstance(value, bytes) else text(value))
+        elif type(value) is float:
             self.tag("float", struct.pack("<d", value))
         elif isinstance(value, (np.ndarray, np.generic)) and not value.dtype.hasobject:
             self.once(value, self.feed_array)
@@ -129,18 +129,10 @@ class Hasher:
             self.tag("own", own.encode())
             self.feed(type(value))
         elif isinstance(value, Enum):
-            self.tag("enum", str(value).encode())
-        elif isinstance(value, Mapping):
-            self.tag("mapping", str(len(value)).encode())
-            for key in sorted(value, key=repr):
-                self.feed(key)
-                self.feed(value[key])
-        elif isinstance(value, (list, tuple)):
-            self.tag("sequence", str(len(value)).encode())
-            for item in value:
-                self.feed(item)
-        elif isinstance(value, (set, frozenset)):
-            self.feed(sorted(value, key=repr))
+            self.feed([type(value), value.name])
+            self.leniently(value.value)
+        elif isinstance(value, _BUILTIN):
+            self.feed_builtin(value)
         elif isinstance(value, np.ndarray):  # of objects
             self.feed([value.shape, value.ravel().tolist()])
         elif isinstance(value, types.CodeType):
@@ -157,13 +149,24 @@ class Hasher:
             self.feed(value.__func__)
         elif isinstance(value, property):
             self.feed([value.fget, value.fset, value.fdel])
+        elif isinstance(value, functools.cached_property):
+            self.feed(value.func)
+        elif isinstance(value, functools.partialmethod):
+            self.feed([value.func, value.args, value.keywords])
+        elif isinstance(wrapped := getattr(value, "__wrapped__", None), types.FunctionType):
+            self.feed([qualname(type(value)), wrapped])  # such as functools.lru_cache makes
         elif inspect.isroutine(value) or isinstance(value, (types.ModuleType, np.ufunc)):
             self.tag("name", qualname(value).encode())
+            owner = getattr(value, "__self__", None)
+            if not isinstance(owner, (types.ModuleType, type, types.NoneType)):
+                self.leniently(owner)  # a built-in method of an object
         elif dataclasses.is_dataclass(value):
             self.feed(type(value))
-            for field in dataclasses.fields(value):
-                self.feed(field.name)
-                self.feed(getattr(value, field.name))
+            names = [field.name for field in dataclasses.fields(value)]
+            for name in names:
+                self.feed(name)
+                self.feed(getattr(value, name))
+            self.leniently({k: v for k, v in attributes(value).items() if k not in names and not is_cache(value, k)})
         elif self.lenient:
             self.feed_anything(value)
         else:
@@ -171,6 +174,44 @@ class Hasher:
                 f"cannot fingerprint {value!r} ({qualname(type(value))}): make it a dataclass, or give it a "
                 "string attribute 'fingerprint'"
             )
+
+    def feed_builtin(self, value: Any) -> None:
+        """Feed a container, number or string; of a subclass also its class and its attributes."""
+        if type(value) not in _EXACT and not isinstance(value, np.generic):
+            self.feed(type(value))
+            self.leniently(attributes(value))
+        if isinstance(value, Mapping):
+            self.tag("mapping", str(len(value)).encode())
+            for key in self.in_order(value):
+                self.feed(key)
+                self.feed(value[key])
+        elif isinstance(value, (list, tuple)):
+            self.tag("sequence", str(len(value)).encode())
+            for item in value:
+                self.feed(item)
+        elif isinstance(value, (set, frozenset)):
+            self.tag("set", str(len(value)).encode())
+            for item in self.in_order(value):
+                self.feed(item)
+        elif isinstance(value, float):
+            self.tag("float", struct.pack("<d", value))
+        else:
+            self.tag("plain", bytes(value) if isinstance(value, bytes) else text(value))
+
+    def in_order(self, items: Collection[Any]) -> list[Any]:
+        """Keys or members in an order that is the same in every process: words by value, others by hash."""
+        if all(type(item) is str for item in items):
+            return sorted(items)
+        return sorted(items, key=self.digest_of)
+
+    def digest_of(self, value: Any) -> bytes:
+        """The digest of a value alone, nothing fed."""
+        outside, self.digest = self.digest, hashlib.sha256()
+        try:
+            self.leniently(value)
+            return self.digest.digest()
+        finally:
+            self.digest = outside
 
     def leniently(self, value: Any) -> None:
         """Feed an attribute of a network or a variable of a function, which may be anything: nothing is refused."""
@@ -245,10 +286,12 @@ class Hasher:
             if not (generated and key.startswith("_")):
                 self.tag("attribute", key.encode())
                 self.leniently(module.__dict__[key])
-        for name, tensor in [*module._parameters.items(), *module._buffers.items()]:
-            self.tag("tensor", name.encode())
-            if tensor is not None and self.number(tensor):
-                self.feed(tensor)
+        for kind, tensors in (("parameter", module._parameters), ("buffer", module._buffers)):
+            for name, tensor in tensors.items():
+                self.tag(kind, name.encode())
+                if tensor is not None and self.number(tensor):
+                    self.tag("learns" if tensor.requires_grad else "fixed")
+                    self.feed(tensor)
         for name, child in module._modules.items():
             self.tag("child", name.encode())
             self.feed(child)
@@ -271,9 +314,12 @@ class Hasher:
     def feed_function(self, function: types.FunctionType) -> None:
         """Feed a function by its code, defaults, and what it closes over or reads from its module."""
         self.tag("function", qualname(function).encode())
-        module = function.__module__ or ""
+        module = function.__globals__.get("__name__", function.__module__) or ""  # a decorator may have set the latter
         if module and not is_followed(module) and not without_file(function):
             self.tag("version", package_version(module.partition(".")[0]).encode())
+            # What a decorator of an installed package wraps is the user's own.
+            inside = [getattr(function, "__wrapped__", None), *map(contents, function.__closure__ or ())]
+            self.leniently([f for f in inside if isinstance(f, types.FunctionType) and is_followed(f.__module__ or "")])
             return
         self.feed_code(function.__code__)
         self.leniently([function.__defaults__, function.__kwdefaults__])

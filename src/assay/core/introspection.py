@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import dis
+import functools
 import types
 from collections.abc import Iterable
 from typing import Any, Final
@@ -73,7 +75,7 @@ def variables_read(function: types.FunctionType) -> dict[str, Any]:
     """The variables of its module that a function reads, and what it reads from other modules of the user's."""
     read: dict[str, Any] = {}
     names = sorted(_names(function.__code__))
-    for name in names:
+    for name in sorted(_globals(function.__code__)):
         value = function.__globals__.get(name)
         if isinstance(value, types.ModuleType):
             if is_followed(value.__name__) and value.__name__.partition(".")[0] != OURS:
@@ -88,6 +90,19 @@ def _names(code: types.CodeType) -> set[str]:
     """The names of variables and attributes that a piece of code reads, functions inside it included."""
     inner = (_names(const) for const in code.co_consts if isinstance(const, types.CodeType))
     return set(code.co_names).union(*inner)
+
+
+@functools.lru_cache(maxsize=65536)
+def _globals(code: types.CodeType) -> frozenset[str]:
+    """The names of module variables that a piece of code reads, functions inside it included; no attributes."""
+    read = {i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    inner = (_globals(const) for const in code.co_consts if isinstance(const, types.CodeType))
+    return frozenset(read).union(*inner)
+
+
+def is_cache(value: Any, name: str) -> bool:
+    """Whether an attribute only keeps what a cached property computed."""
+    return isinstance(getattr(type(value), name, None), functools.cached_property)
 
 
 def contents(cell: types.CellType) -> Any:
@@ -132,4 +147,5 @@ def text(value: Any) -> bytes:
 
 def qualname(thing: Any) -> str:
     """The full name of a class, function or module."""
-    return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', None) or thing}"
+    name = getattr(thing, "__qualname__", None) or getattr(thing, "__name__", None)
+    return f"{getattr(thing, '__module__', '')}.{name or qualname(type(thing))}"

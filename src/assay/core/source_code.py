@@ -135,6 +135,8 @@ def _read(path: Path, size: int, mtime_ns: int, module: str) -> _Source:
     """Read and parse a file; one that cannot be parsed counts by its bytes."""
     data = path.read_bytes()
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    if module == "__main__":  # run with -m, it is inside a package
+        package = getattr(getattr(sys.modules["__main__"], "__spec__", None), "parent", None) or ""
     try:
         tree = ast.parse(data)
         imports, passed_on = _Imports.of(tree, package)
@@ -276,9 +278,11 @@ def _locate(module: str) -> Path | None:
             start = inside / "__init__.py"
         elif inside.with_suffix(".py").is_file():
             start = inside.with_suffix(".py")
+        elif inside.is_dir():  # a package without a file of its own
+            start = inside / "__init__.py"
         else:
             return None
-    return start
+    return start if start.is_file() else None
 
 
 @functools.lru_cache(maxsize=4096)
@@ -287,14 +291,14 @@ def _top_level(name: str) -> Path | None:
     if name in sys.stdlib_module_names and name != "__main__":
         return None
     loaded = sys.modules.get(name)
-    file = getattr(loaded, "__file__", None)
-    if file is None and loaded is None:
-        spec = importlib.machinery.PathFinder.find_spec(name)
-        file = spec.origin if spec is not None else None
+    spec = importlib.machinery.PathFinder.find_spec(name) if loaded is None else getattr(loaded, "__spec__", None)
+    file = getattr(loaded, "__file__", None) or (spec.origin if spec is not None else None)
+    if file is None and spec is not None and spec.submodule_search_locations:
+        file = str(Path(next(iter(spec.submodule_search_locations))) / "__init__.py")  # a package without such a file
     if file is None or not file.endswith(".py"):
         return None
     path = Path(file)
-    return path if path.is_file() and (name == OURS or not _installed(path)) else None
+    return path if name == OURS or not _installed(path) else None
 
 
 def _installed(path: Path) -> bool:

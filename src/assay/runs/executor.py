@@ -122,8 +122,13 @@ def _in_processes(task: Callable[[Any, Any, Any], R], jobs: Iterable[Job], worke
                     more = False
                     break
                 process = idle.pop() if idle else _Process(workers)
-                busy.append(process)
-                process.start(task, job, pickled)
+                try:
+                    process.start(task, job, pickled)
+                except AssayError as error:  # it cannot be sent: the others can
+                    idle.append(process)
+                    yield Done(job, Lost(str(error)))
+                else:
+                    busy.append(process)
             if busy:
                 wait([process.connection for process in busy], timeout=_soonest(busy))
             for process in list(busy):

@@ -81,7 +81,7 @@ def test_a_damaged_fold_is_named_in_a_warning_and_counts_as_not_done(results, ca
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=6))
 def test_no_change_of_a_few_bytes_ends_in_an_exception(tmp_path_factory, changes):
     results = Results(str(tmp_path_factory.getbasetemp() / "changed"))

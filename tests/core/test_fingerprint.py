@@ -280,6 +280,7 @@ print(fingerprint(Net()), before)
 """
 
 
+@pytest.mark.slow
 def test_fingerprints_are_the_same_in_every_process():
     said = set()
     for seed in ("1", "2"):

@@ -3,40 +3,16 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
-import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from assay import Straightness, evaluate
-from assay.core.progress import begin_stage
 from assay.runs.executor import Job, Lost, Workers, execute
+from executor_kit import dies, hangs, raises, together
 from measure_kit import Broken, Slow, sequences, subjects
-
-
-def together(streamed, kept, own):
-    return (streamed, kept, own, os.getpid())
-
-
-def dies(streamed, kept, own):
-    if own == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return own
-
-
-def hangs(streamed, kept, own):
-    begin_stage("fitting")
-    if own == 1:
-        time.sleep(3600)
-    return own
-
-
-def raises(streamed, kept, own):
-    raise RuntimeError("no good")
-
 
 JOBS = [Job(i, streamed=f"subject {i // 3}", kept=f"measure {i % 3}") for i in range(9)]
 
@@ -68,6 +44,7 @@ def test_a_process_that_dies_takes_one_job_with_it():
     assert isinstance(done[1], Lost) and "signal 9" in done[1].reason
 
 
+@pytest.mark.slow
 def test_a_stage_that_takes_too_long_is_stopped():
     jobs = [Job(i, limit_s=2.0 if i == 1 else None) for i in range(3)]
     done = {d.job.own: d.result for d in execute(hangs, jobs, Workers(processes=2))}
@@ -88,6 +65,7 @@ def test_what_cannot_be_sent_is_a_lost_job_and_the_others_are_done():
     assert done.result[2] == 1
 
 
+@pytest.mark.slow
 def test_cells_in_processes_are_those_of_this_process(tmp_path: Path):
     measures = [Straightness(sequences()), Slow(), Broken()]
     here = evaluate(iter(subjects(3)), measures, tmp_path / "here")

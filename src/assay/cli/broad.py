@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from assay.cli.terminal import CELLS_FAILED, DIFFERENT, AsJson, err, out, print_json, print_table, progress
+from assay.cli.terminal import CELLS_FAILED, DIFFERENT, AsJson, OnRay, err, out, print_json, print_table, progress
 
 broad = typer.Typer(help="Compare whole learning systems under six conditions.", no_args_is_help=True)
 
@@ -69,7 +69,7 @@ def run(
         list[str] | None, typer.Option(help="Only this run, anew, as video/6s; may be given again and again.")
     ] = None,
     processes: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 1,
-    ray: Annotated[bool, typer.Option("--ray", help="Put each run on a Ray cluster, found or started here.")] = False,
+    ray: OnRay = False,
     ray_address: Annotated[str | None, typer.Option(help="Address of a Ray cluster.")] = None,
     as_json: AsJson = False,
 ) -> None:

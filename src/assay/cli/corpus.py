@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from assay.cli.terminal import CELLS_FAILED, AsJson, err, out, print_json, print_table, progress
+from assay.cli.terminal import CELLS_FAILED, AsJson, OnRay, Processes, err, out, print_json, print_table, progress
 
 corpus = typer.Typer(help="Train many networks; see which measures tell their gap.", no_args_is_help=True)
 
@@ -15,14 +15,14 @@ PlanFile = Annotated[Path, typer.Argument(help="The plan, a YAML file.")]
 
 
 @corpus.command()
-def train(plan: PlanFile, as_json: AsJson = False) -> None:
+def train(plan: PlanFile, processes: Processes = 0, ray: OnRay = False, as_json: AsJson = False) -> None:
     """Train the networks of a plan that are not trained yet."""
     from assay.studies.corpus.plan import load_corpus_plan
     from assay.studies.corpus.trained import train_corpus
 
     loaded = load_corpus_plan(plan)
     with progress():
-        done = train_corpus(loaded)
+        done = train_corpus(loaded, processes=processes, ray=ray)
     rows = _rows(done.table)
     brief = ["network", *done.hyperparameters, "train_accuracy", "test_accuracy", "gap", "epochs"]
     if as_json:
@@ -43,7 +43,8 @@ def study(
     folder: Annotated[
         str | None, typer.Option("--run", help="Where the run goes, instead of where the plan says.")
     ] = None,
-    ray: Annotated[bool, typer.Option("--ray", help="Put each cell on a Ray cluster, found or started here.")] = False,
+    processes: Processes = 0,
+    ray: OnRay = False,
     as_json: AsJson = False,
 ) -> None:
     """Ask a plan's measures of every network of its corpus, and rank them by what they tell of the gap."""
@@ -54,7 +55,13 @@ def study(
     loaded = load_study_plan(plan)
     with progress():
         done, found = run_study(
-            loaded.corpus, loaded.measures, folder or loaded.run, loaded.scoring, ray=ray, plan=loaded.text
+            loaded.corpus,
+            loaded.measures,
+            folder or loaded.run,
+            loaded.scoring,
+            processes=processes,
+            ray=ray,
+            plan=loaded.text,
         )
     path = write_report(done)
     failures = [{"network": f.subject, "measure": f.measure, "error": f.error} for f in done.failures]

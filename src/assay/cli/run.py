@@ -11,6 +11,7 @@ from assay.cli.terminal import (
     CELLS_FAILED,
     DIFFERENT,
     AsJson,
+    OnRay,
     Processes,
     err,
     out,
@@ -34,7 +35,7 @@ def run(
     folder: Annotated[
         str | None, typer.Option("--run", help="Where the run goes, instead of where the plan says.")
     ] = None,
-    ray: Annotated[bool, typer.Option("--ray", help="Put each cell on a Ray cluster, found or started here.")] = False,
+    ray: OnRay = False,
     ray_address: Annotated[str | None, typer.Option(help="Address of a Ray cluster.")] = None,
     processes: Processes = 0,
     as_json: AsJson = False,

@@ -21,7 +21,8 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 BAD_INPUT, CELLS_FAILED, DIFFERENT, INTERRUPTED = 2, 3, 1, 130
 
-Processes = Annotated[int, typer.Option(help="Cells at a time, each in a process of this machine; 0 for this one.")]
+Processes = Annotated[int, typer.Option(help="Jobs at a time, each in a process of this machine; 0 for this one.")]
+OnRay = Annotated[bool, typer.Option("--ray", help="Put each job on a Ray cluster, found or started here.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 

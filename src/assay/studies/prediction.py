@@ -101,6 +101,7 @@ def study(
     run: str,
     scoring: Scoring | None = None,
     *,
+    processes: int = 0,
     ray: bool | str = False,
     plan: Mapping[str, Any] | None = None,
 ) -> tuple[Run, Study]:
@@ -116,7 +117,7 @@ def study(
             measure.check(first)
         except AssayError as error:
             raise AssayError(f"{first.name} × {label}: {error}") from error
-    done = evaluate(corpus.subjects(), measures, run, ray=ray, plan=plan)
+    done = evaluate(corpus.subjects(), measures, run, processes=processes, ray=ray, plan=plan)
     found = predictors(done, measures, corpus.networks)
     scoring = scoring or Scoring()
     table = corpus.table.merge(found, left_on="network", right_index=True, how="left")

@@ -95,6 +95,19 @@ def test_a_killed_training_goes_on_to_the_same_networks(corpus, folder, tmp_path
     assert not list((tmp_path / "six" / "networks").glob("*.training"))
 
 
+def test_processes_train_the_same_networks(corpus, folder, tmp_path):
+    plan = load_corpus_plan(folder / "plan.yaml")
+    shutil.copytree(folder / "six", tmp_path / "six")
+    for name in ("network_001", "network_004"):
+        for file in (tmp_path / "six" / "networks").glob(f"{name}.*"):
+            file.unlink()
+    again = train_corpus(plan, str(tmp_path / "six"), processes=2)
+    assert again.table.equals(corpus.table) and again.left_out.equals(corpus.left_out)
+    for name in ("network_001", "network_004"):
+        file = f"six/networks/{name}.safetensors"
+        assert (tmp_path / file).read_bytes() == (folder / file).read_bytes()
+
+
 def test_a_corpus_is_found_by_its_folder_alone(corpus, folder, tmp_path):
     found = load_corpus(folder / "six")
     assert found.table.equals(corpus.table) and found.networks == corpus.networks

@@ -17,12 +17,14 @@ import pandas as pd
 import torch
 from torch import nn
 
-from assay.core.determinism import seeded
+from assay.core.determinism import Arithmetic, seeded
 from assay.core.device import device_named
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
 from assay.core.folder import Folder
+from assay.core.progress import report
 from assay.plans.settings import Node
+from assay.runs.executor import Job, Lost, Resources, Workers, execute
 from assay.stimuli.labelled import Labelled
 from assay.stimuli.transforms import Normalize
 from assay.studies.corpus.corpus import Corpus, accuracy
@@ -58,7 +60,7 @@ class TrainedCorpus(Corpus):
                     f"corpus {self.folder.url} was made by another plan (other data, grid or training): "
                     "give another folder, or delete it"
                 )
-        self._read()
+        self.read()
 
     @property
     def train(self) -> Labelled:
@@ -75,7 +77,8 @@ class TrainedCorpus(Corpus):
         """Networks that diverged or did not reach the training criterion."""
         return self._left_out
 
-    def _read(self) -> None:
+    def read(self) -> None:
+        """Read which networks are trained now, and how each training ended."""
         rows = [json.loads(self.folder.read(name)) for name in self.folder.names("networks", ".json")]
         trained = pd.DataFrame(rows, columns=[*self._columns])
         status = trained["status"]
@@ -146,17 +149,26 @@ def load_corpus(folder: str | Path, data: str | Path | None = None, device: str 
     return TrainedCorpus(plan, str(folder), device)
 
 
-def train_corpus(plan: CorpusPlan, folder: str | None = None) -> TrainedCorpus:
+def train_corpus(
+    plan: CorpusPlan, folder: str | None = None, *, processes: int = 0, ray: bool | str = False
+) -> TrainedCorpus:
     """Train the networks of a corpus that are not trained yet, each exactly as it would be trained alone.
 
     A network whose training was interrupted continues where it stopped.
+
+    Args:
+        plan: Which networks, on which data, trained how.
+        folder: Where the corpus goes; by default where the plan says.
+        processes: Networks at a time, each in a process of this machine; 0 for this process, in which the plan's
+            ``at_once`` networks take turns.
+        ray: True for a Ray cluster found or started here, or the address of one; it must see the corpus's folder.
     """
+    workers = Workers(processes=processes, ray=ray)
     corpus = TrainedCorpus(plan, folder)
     store = corpus.folder
     combinations = plan.combinations()
-    numbers = {name: i for i, name in enumerate(combinations)}
-    recipes = {n: plan.recipe(h, numbers[n], corpus.mean, corpus.std) for n, h in combinations.items()}
-    for name, recipe in recipes.items():
+    for number, (name, hyperparameters) in enumerate(combinations.items()):
+        recipe = plan.recipe(hyperparameters, number, corpus.mean, corpus.std)
         if recipe.batch_size > len(corpus.train):
             raise AssayError(
                 f"batch_size={recipe.batch_size} of {name} is larger than the data: {len(corpus.train)} inputs"
@@ -172,32 +184,53 @@ def train_corpus(plan: CorpusPlan, folder: str | None = None) -> TrainedCorpus:
     for name in combinations.keys() - set(missing):  # left where a process was killed just after writing the result
         store.remove(f"networks/{name}.training")
     log.info("%s: %d of %d networks to train", corpus.name, len(missing), len(combinations))
-    if not missing:
-        return corpus
+    Path(store.path("networks")).mkdir(parents=True, exist_ok=True)
+    alone = workers.processes or workers.ray
+    batches = [[name] for name in missing] if alone else [missing] if missing else []
+    arithmetic = Arithmetic.here()
+    resources = Resources(gpus=1 if corpus.device.startswith("cuda") else 0)
+    jobs = [Job((names, arithmetic), kept=corpus, resources=resources) for names in batches]
+    lost = []
+    for count, outcome in enumerate(execute(_train, jobs, workers), 1):
+        if isinstance(outcome.result, Lost):
+            lost.append(f"{outcome.job.own[0][0]}: {outcome.result.reason}")
+        if alone:
+            report("networks", count, len(jobs))
+    corpus.read()
+    if lost:
+        raise AssayError(
+            f"{len(lost)} of {len(jobs)} networks were not trained ({lost[0]}); the others are kept: train again"
+        )
+    return corpus
+
+
+def _train(_: None, corpus: TrainedCorpus, own: tuple[list[str], Arithmetic]) -> None:
+    """Train some networks of a corpus side by side and keep each when it is done: a task of the executor."""
+    names, arithmetic = own
+    plan = corpus.plan
+    combinations = plan.combinations()
+    numbers = {name: i for i, name in enumerate(combinations)}
 
     def networks() -> Iterator[nn.Module]:
-        for name in missing:
+        for name in names:
             with seeded(plan.seed_of(numbers[name])):
                 yield plan.build(combinations[name], corpus.train).to(corpus.device)
 
     def done(number: int, module: nn.Module, trained: Trained) -> None:
-        name = missing[number]
+        name = names[number]
         _keep(corpus, name, combinations[name], module, trained)
-        store.remove(f"networks/{name}.training")
+        corpus.folder.remove(f"networks/{name}.training")
 
-    folder_path = Path(store.path("networks"))
-    folder_path.mkdir(parents=True, exist_ok=True)
-    train_many(
-        networks(),
-        Normalize(corpus.mean, corpus.std)(corpus.train.shown(device=corpus.device)),
-        torch.tensor(corpus.train.labels, device=corpus.device),
-        [recipes[name] for name in missing],
-        at_once=plan.at_once,
-        checkpoints=[folder_path / f"{name}.training" for name in missing],
-        on_done=done,
-    )
-    corpus._read()
-    return corpus
+    with arithmetic.used():
+        train_many(
+            networks(),
+            Normalize(corpus.mean, corpus.std)(corpus.train.shown(device=corpus.device)),
+            torch.tensor(corpus.train.labels, device=corpus.device),
+            [plan.recipe(combinations[name], numbers[name], corpus.mean, corpus.std) for name in names],
+            at_once=plan.at_once,
+            checkpoints=[Path(corpus.folder.path(f"networks/{name}.training")) for name in names],
+            on_done=done,
+        )
 
 
 def _keep(

@@ -40,6 +40,12 @@ def source_fingerprint(module: str) -> str:
     return _combined(known) if known else ""
 
 
+def forget_modules() -> None:
+    """Forget where modules were found: one in ``sys.modules`` has been replaced by another of its name."""
+    _top_level.cache_clear()
+    _stamped.clear()
+
+
 def is_followed(module: str) -> bool:
     """Whether a module is assay's or the user's, so that its source counts and not only its version."""
     return _locate(module) is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from assay.core.checkpoints import read_tensors
 from assay.core.determinism import seeded
 from assay.core.device import device_named
 from assay.core.errors import AssayError, first_line, nearest, optional
+from assay.core.user_code import import_named
 from assay.networks.imported.onnx import load_onnx
 from assay.stimuli.transforms import transform_named
 from assay.subject.subject import Subject
@@ -112,23 +112,6 @@ class SubjectSource:
         if not isinstance(module, nn.Module):
             raise AssayError(f"source={self.source!r} made a {type(module).__name__}, not a torch.nn.Module")
         return module
-
-
-def import_named(name: str, what: str, kinds: str = "'package.module:object'") -> Any:
-    """The object that ``package.module:object`` names; ``what`` begins the error if there is none."""
-    module_name, colon, attribute = name.partition(":")
-    if not colon or not module_name or not attribute:
-        raise AssayError(f"{what}: give {kinds}")
-    try:
-        module = importlib.import_module(module_name)
-    except Exception as error:  # importing runs the module, which may raise anything
-        reason = f"{type(error).__name__}: {first_line(error)}"
-        raise AssayError(f"{what}: cannot import {module_name!r} ({reason})") from error
-    try:
-        return getattr(module, attribute)
-    except AttributeError:
-        known = [n for n in dir(module) if not n.startswith("_")]
-        raise AssayError(f"{what}: {module_name!r} has no {attribute!r}{nearest(attribute, known)}") from None
 
 
 def load_weights(module: nn.Module, path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from assay.broad.data.dataset import Modality
 from assay.core.errors import AssayError, nearest
-from assay.subject.source import import_named
+from assay.core.user_code import import_named
 
 FORBIDDEN = ("architecture", "algorithm", "backbone", "model", "network", "network_type", "class", "type", "kind")
 REGISTRY: dict[str, str] = {

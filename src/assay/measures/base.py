@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any, ClassVar
 
@@ -11,6 +11,7 @@ import pandas as pd
 
 from assay.core.errors import AssayError, nearest
 from assay.core.fingerprint import fingerprint
+from assay.measures.evidence import Evidence, Measured
 from assay.measures.table import Predictor
 from assay.subject.subject import Subject
 
@@ -46,6 +47,24 @@ class Measure(ABC):
 
     def check(self, subject: Subject) -> None:
         """Raise `AssayError` where the settings do not fit the subject; cheap, measures nothing."""
+
+    def measured(self, subject: Subject) -> Measured:
+        """Measure one subject, and keep with the table what tells how sure its numbers are, where there is any."""
+        return Measured(self(subject))
+
+    def evidence(self, measured: Measured) -> Sequence[Evidence]:
+        """The few numbers by which a report compares networks.
+
+        By default the mean of the column ``value``, of the last layer where the table has layers, without an interval.
+        """
+        table = measured.table
+        if self.value not in table or "quantity" in table or not pd.api.types.is_numeric_dtype(table[self.value]):
+            return ()
+        name = self.name or type(self).__name__
+        if "layer" in table:
+            name = f"{name} of the last layer"
+            table = table[table["layer"] == table["layer"].iloc[-1]]
+        return (Evidence(name, float(table[self.value].mean()), n=len(table)),)
 
     def summary(self, table: pd.DataFrame) -> pd.DataFrame:
         """The table to read first, with the uncertainty beside the value (``low``, ``high``, ``n``)."""

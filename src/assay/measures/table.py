@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from assay.core.errors import AssayError
+from assay.measures.evidence import DRAWS
 
 NAN = float("nan")
 
@@ -51,11 +52,20 @@ def require_sample(samples: int | None, bootstrap: int) -> None:
 
 
 def row(
-    quantity: str, value: float, n: int, *, layer: str = "", low: Any = NAN, high: Any = NAN, status: str = "ok"
+    quantity: str,
+    value: float,
+    n: int,
+    *,
+    layer: str = "",
+    low: Any = NAN,
+    high: Any = NAN,
+    status: str = "ok",
+    draws: Any = None,
 ) -> dict[str, Any]:
-    """One row of a measure's table, as a dictionary of its columns."""
+    """One row of a measure's table, as a dictionary of its columns, and its value in resamples where there are any."""
     numbers = {"value": float(value), "low": float(low), "high": float(high)}
-    return {"quantity": quantity, "layer": layer, **numbers, "n": n, "status": status}
+    drawn = {} if draws is None else {DRAWS: draws}
+    return {"quantity": quantity, "layer": layer, **numbers, "n": n, "status": status, **drawn}
 
 
 def chosen(table: pd.DataFrame, quantities: Iterable[str]) -> dict[Predictor, float]:

@@ -166,8 +166,21 @@ def bootstrap_interval(
 
     Efron 1979.
     """
+    return percentile_interval(bootstrap_draws(values, statistic, draws, seed))
+
+
+def bootstrap_draws(values: Array, statistic: Callable[[Array], Any], draws: int, seed: Seed = 0) -> Array:
+    """The statistic in every resample of the values: draws × its own shape; arguments as for `bootstrap_interval`.
+
+    Resamples depend on the number of values and the seed alone. Two networks shown the same inputs therefore have the
+    same resamples, and the differences of their draws are the draws of their difference.
+
+    Example:
+        >>> bootstrap_draws(np.array([1.0, 2.0, 4.0]), np.mean, 2, seed=0).round(3).tolist()
+        [2.667, 1.0]
+    """
     resamples = picks(len(values), draws if len(values) else 0, seed)
-    return percentile_interval([statistic(values[units]) for units in resamples])
+    return np.array([statistic(values[units]) for units in resamples])
 
 
 def ranking_stability(values: Array, drawn: Array) -> float:

@@ -20,8 +20,9 @@ from torch.nn import functional as F
 from assay.core.errors import AssayError, nearest
 from assay.core.progress import report
 from assay.measures.base import Measure, batch_size, require_batch_size
+from assay.measures.evidence import Evidence, Measured, from_rows
 from assay.measures.table import Predictor, chosen, require_sample, row
-from assay.stats.bootstrap import bootstrap_interval
+from assay.stats.bootstrap import bootstrap_draws, percentile_interval
 from assay.stimuli.labelled import Labelled
 from assay.subject.classifier import Array, batches, class_scores, require_classes
 from assay.subject.subject import Subject
@@ -168,6 +169,10 @@ class AugmentationRobustness(Measure):
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Show every picture as it is and augmented; accuracies, drops and penalties."""
+        return self.measured(subject).table
+
+    def measured(self, subject: Subject) -> Measured:
+        """Show every picture as it is and augmented; the table, and its values in resamples of the pictures."""
         self.check(subject)
         data = self.data.sample(self.samples, self.seed)
         drawn = _Drawn(len(data), data.shape, self.seed)
@@ -182,7 +187,14 @@ class AugmentationRobustness(Measure):
             outcomes.append(torch.stack(columns, 1).cpu().numpy())
             done += len(x)
             report(f"{subject.name}: augmented", done, len(data))
-        return pd.DataFrame(self._rows(np.concatenate(outcomes)))
+        return Measured.of(self._rows(np.concatenate(outcomes)))
+
+    def evidence(self, measured: Measured) -> list[Evidence]:
+        """The accuracy, and the mean drop of accuracy under the augmentations."""
+        return from_rows(
+            measured,
+            [("accuracy", "accuracy", "higher"), ("mean drop", "drop of accuracy under augmentation", "lower")],
+        )
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
         """Take the whole penalty, the mean drop and the drop of each augmentation, named ``augmentation …``."""
@@ -198,10 +210,11 @@ class AugmentationRobustness(Measure):
         values |= {f"{name} drop": drops[:, i] for i, name in enumerate(self.augmentations)}
         values |= {f"{name} penalty": costs[:, i] for i, name in enumerate(self.augmentations)}
         table = np.stack(list(values.values()), 1)
-        bounds = bootstrap_interval(table, lambda t: t.mean(0), self.bootstrap, self.seed)
-        low, high = (np.broadcast_to(bound, len(values)) for bound in bounds)
+        draws = bootstrap_draws(table, lambda t: t.mean(0), self.bootstrap, self.seed)
+        low, high = (np.broadcast_to(bound, len(values)) for bound in percentile_interval(draws))
         for i, quantity in enumerate(values):
-            yield row(quantity, table[:, i].mean(), len(table), low=low[i], high=high[i])
+            drawn = draws[:, i] if len(draws) else None
+            yield row(quantity, table[:, i].mean(), len(table), low=low[i], high=high[i], draws=drawn)
 
 
 class _Drawn:

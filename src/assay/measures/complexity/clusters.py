@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from assay.core.errors import AssayError
 from assay.measures.base import Measure, batch_size, require_batch_size
+from assay.measures.evidence import Evidence, Measured
 from assay.measures.table import NAN, Predictor, row
 from assay.stats.bootstrap import bootstrap_interval
 from assay.stimuli.labelled import Labelled
@@ -125,6 +126,10 @@ class ClusterSeparation(Measure):
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Draw inputs, show them, and compute the index of their classes, round after round; one row."""
+        return self.measured(subject).table
+
+    def measured(self, subject: Subject) -> Measured:
+        """Draw inputs, show them, and compute the index of their classes; the table, and the index of every round."""
         self.check(subject)
         layer = self._chosen(subject)
         rng = np.random.default_rng(self.seed)
@@ -147,9 +152,18 @@ class ClusterSeparation(Measure):
         status = ", ".join(f"{count} {remark}" for remark, count in remarks.items() if count) or "ok"
         value = float(np.mean(indices)) if indices else NAN
         if not np.isfinite(value):
-            return pd.DataFrame([row(QUANTITY, NAN, len(indices), layer=layer, status="undefined")])
+            return Measured.of([row(QUANTITY, NAN, len(indices), layer=layer, status="undefined")])
         low, high = bootstrap_interval(np.array(indices), np.mean, self.bootstrap, self.seed)
-        return pd.DataFrame([row(QUANTITY, value, len(indices), layer=layer, low=low, high=high, status=status)])
+        bounds = {"low": low, "high": high, "draws": indices}
+        return Measured.of([row(QUANTITY, value, len(indices), layer=layer, status=status, **bounds)])
+
+    def evidence(self, measured: Measured) -> list[Evidence]:
+        """The mean index; its rounds are paired where there are inputs enough that they hardly share any."""
+        only = measured.table.iloc[0]
+        rounds = measured.draws.get(0, np.zeros(0)) if self.rounds * self.images <= len(self.data) else ()
+        items = {f"round {i + 1}": float(index) for i, index in enumerate(rounds)}
+        name = f"Davies–Bouldin index of the classes at {only['layer']}"
+        return [Evidence(name, float(only["value"]), "", "lower", items, n=int(only["n"]), status=str(only["status"]))]
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
         """Take the mean index."""

@@ -20,8 +20,9 @@ from torch import Tensor
 from assay.core.errors import AssayError
 from assay.core.progress import report
 from assay.measures.base import Measure, batch_size, require_batch_size
+from assay.measures.evidence import Evidence, Measured, from_rows
 from assay.measures.table import NAN, Predictor, chosen, require_sample, row
-from assay.stats.bootstrap import bootstrap_interval
+from assay.stats.bootstrap import bootstrap_draws, percentile_interval
 from assay.stimuli.labelled import Labelled
 from assay.subject.classifier import Array, batches, require_classes, tensor
 from assay.subject.dry_run import OUTPUT
@@ -157,6 +158,10 @@ class Margins(Measure):
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Show the sample once, forth and back; rows for the output, the input and each layer."""
+        return self.measured(subject).table
+
+    def measured(self, subject: Subject) -> Measured:
+        """Show the sample once, forth and back; the table, and its values in resamples of the inputs."""
         self.check(subject)
         data = self.data.sample(self.samples, self.seed)
         layers = self._chosen(subject)
@@ -174,7 +179,13 @@ class Margins(Measure):
         rows = list(self._output_rows(margins))
         for layer in layers:
             rows += self._layer_rows(layer, np.concatenate(distances[layer])[margins > 0], spreads[layer])
-        return pd.DataFrame(rows)
+        return Measured.of(rows)
+
+    def evidence(self, measured: Measured) -> list[Evidence]:
+        """The accuracy on the sample, and the median distance of an input to the decision boundary."""
+        output = from_rows(measured, [("accuracy", "accuracy on the margins' sample", "higher")])
+        median = "median margin at the input, in units of the data's spread"
+        return output + from_rows(measured, [("normalised margin median", median, "higher")], layer=INPUT)
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
         """Take the quantities of the output, and the normalised margins, each named with its layer."""
@@ -222,10 +233,11 @@ class Margins(Measure):
     def _summary_rows(
         self, layer: str, values: Array, names: list[str], statistic: Callable[[Array], Array], status: str = "ok"
     ) -> Iterator[dict[str, Any]]:
-        bounds = bootstrap_interval(values, statistic, self.bootstrap, self.seed)
-        low, high = (np.broadcast_to(bound, len(names)) for bound in bounds)
+        draws = bootstrap_draws(values, statistic, self.bootstrap, self.seed)
+        low, high = (np.broadcast_to(bound, len(names)) for bound in percentile_interval(draws))
         for i, value in enumerate(statistic(values)):
-            yield row(names[i], value, len(values), layer=layer, low=low[i], high=high[i], status=status)
+            bounds = {"low": low[i], "high": high[i], "draws": draws[:, i] if len(draws) else None}
+            yield row(names[i], value, len(values), layer=layer, status=status, **bounds)
 
 
 class _Spread:

@@ -19,6 +19,7 @@ from assay.core.errors import AssayError
 from assay.measures.base import Measure
 from assay.measures.complexity.affine import Affine, affine_layers
 from assay.measures.complexity.path_norm import AffineLayer
+from assay.measures.evidence import Evidence, Measured, from_rows
 from assay.measures.table import NAN, Predictor, chosen, row
 from assay.subject.classifier import Array, tensor
 from assay.subject.subject import Subject
@@ -186,6 +187,12 @@ class Norms(Measure):
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Compute the norms of each layer and of the whole network."""
         return pd.DataFrame(self._rows(self._layers(subject)))
+
+    def evidence(self, measured: Measured) -> list[Evidence]:
+        """The logarithms of the products of norms and of the path norm: exact, for they depend on the weights alone."""
+        table = measured.table
+        logs = [q for q in table["quantity"].unique() if str(q).startswith("log ")]
+        return from_rows(measured, [(str(quantity), str(quantity), "") for quantity in logs])
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
         """Take every quantity of the whole network."""

@@ -20,6 +20,7 @@ from assay.core.errors import AssayError, nearest
 from assay.core.progress import report
 from assay.measures.base import Measure, batch_size, require_batch_size
 from assay.measures.complexity.moved_weights import PerturbedWeights
+from assay.measures.evidence import Evidence, Measured, from_rows
 from assay.measures.table import NAN, Predictor, chosen, require_sample, row
 from assay.stats.bootstrap import crossed_picks, percentile_interval
 from assay.stimuli.labelled import Labelled
@@ -149,11 +150,20 @@ class Sharpness(Measure):
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Search for every kind of size; three rows for each."""
+        return self.measured(subject).table
+
+    def measured(self, subject: Subject) -> Measured:
+        """Search for every kind of size; the table, and its values in resamples of the inputs and of the noise."""
         self.check(subject)
         data = self.data.sample(self.samples, self.seed)
         with subject.showing():
             perturbed = PerturbedWeights(subject, data, batch_size(subject, self.batch_size))
-            return pd.DataFrame([row for kind in self.kinds for row in self._rows(perturbed, kind)])
+            return Measured.of([row for kind in self.kinds for row in self._rows(perturbed, kind)])
+
+    def evidence(self, measured: Measured) -> list[Evidence]:
+        """The logarithm of the inverse squared size of every kind of perturbation of the weights."""
+        shown = {kind: f"sharpness, log 1/{kind}²" for kind in self.kinds}
+        return from_rows(measured, [(f"log inverse squared {kind}", name, "lower") for kind, name in shown.items()])
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
         """Take the logarithm of the inverse squared size of every kind."""
@@ -173,12 +183,16 @@ class Sharpness(Measure):
 
         size, n = largest_within(drop, self.drop, *RANGE, self.steps), len(unperturbed)
         status = "ok" if 0 < size < float("inf") else f"below {RANGE[0]:g}" if size == 0 else f"above {RANGE[1]:g}"
-        low, high = self._interval(unperturbed, right_by_size) if status == "ok" else (NAN, NAN)
+        draws = self._draws(unperturbed, right_by_size) if status == "ok" else np.zeros(0)
+        low, high = (float(np.exp(bound)) for bound in percentile_interval(draws))
         value = size if status == "ok" else NAN
         yield row(kind, value, n, low=low, high=high, status=status)
         yield row(f"inverse squared {kind}", value**-2, n, low=high**-2, high=low**-2, status=status)
         logs = (-2 * log(v) if v > 0 else NAN for v in (value, high, low))
-        yield row(f"log inverse squared {kind}", next(logs), n, low=next(logs), high=next(logs), status=status)
+        log_value, log_low, log_high = logs
+        yield row(
+            f"log inverse squared {kind}", log_value, n, low=log_low, high=log_high, status=status, draws=-2 * draws
+        )
 
     def _noisy(self, perturbed: PerturbedWeights, size: float, kind: Kind) -> list[Array]:
         """Whether each input is classified rightly, for every draw of noise on the weights."""
@@ -204,16 +218,15 @@ class Sharpness(Measure):
             u = {k: (u[k] + rate * b * gradient[k].sign()).clamp(-b, b) for k, b in box.items()}
         return min(*right_by_step, perturbed.right(u), key=np.sum)
 
-    def _interval(self, unperturbed: Array, right_by_size: Mapping[float, Array]) -> tuple[float, float]:
-        """95 % interval of the size at which the accuracy of a resample has dropped by ``drop``."""
+    def _draws(self, unperturbed: Array, right_by_size: Mapping[float, Array]) -> Array:
+        """Logarithm of the size at which the accuracy of a resample has dropped by ``drop``, for every resample."""
         sizes = np.array(sorted(right_by_size))
         right = np.stack([right_by_size[size] for size in sizes])
         drawn = []
         for inputs, draws in crossed_picks((len(unperturbed), right.shape[1]), self.bootstrap, self.seed):
             drops = unperturbed[inputs].mean() - right[:, draws].mean(1)[:, inputs].mean(1)
             drawn.append(_crossing(np.log(sizes), drops, self.drop))
-        low, high = percentile_interval(drawn)
-        return float(np.exp(low)), float(np.exp(high))
+        return np.array(drawn)
 
 
 def _crossing(positions: Array, values: Array, limit: float) -> float:

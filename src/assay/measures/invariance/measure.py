@@ -15,6 +15,7 @@ import torch
 
 from assay.core.errors import AssayError
 from assay.measures.base import Measure, batch_size, require_batch_size
+from assay.measures.evidence import DRAWS, Evidence, Measured
 from assay.measures.invariance.firing import (
     SIGNS,
     SignedScores,
@@ -101,6 +102,10 @@ class Invariance(Measure):
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Show the stimuli of the test; one row per layer and transformation."""
+        return self.measured(subject).table
+
+    def measured(self, subject: Subject) -> Measured:
+        """Show the stimuli of the test; the table, and its scores in resamples of the stimuli and of the units."""
         rng = np.random.default_rng(self.seed)
         rows, shown = [], []
         for labels, scores, pairs in self._scored(subject):
@@ -109,7 +114,19 @@ class Invariance(Measure):
                 np.zeros(0, dtype=np.int64) if pairs is None else pairs.stimulus[pairs.unit == rows[-1]["best_unit"]]
             )
             shown.append(driving[:_STIMULI_IN_PICTURE])
-        return pd.DataFrame(rows).assign(pictures=self._pictures(shown))
+        measured = Measured.of(rows)
+        return Measured(measured.table.assign(pictures=self._pictures(shown)), measured.draws)
+
+    def evidence(self, measured: Measured) -> list[Evidence]:
+        """The invariance score of the last layer, for every transformation."""
+        evidence = []
+        table = measured.table.reset_index(drop=True)
+        for name, rows in table[table["score"].notna()].groupby("transformation", sort=False):
+            number = int(str(rows["order"].idxmax()))
+            score, n = float(rows.loc[number, "score"]), int(rows.loc[number, "n"])
+            draws = measured.draws.get(number, np.zeros(0))
+            evidence.append(Evidence(f"invariance to {name}, last layer", score, "", "higher", draws=draws, n=n))
+        return evidence
 
     def per_unit(self, subject: Subject) -> pd.DataFrame:
         """The scores of single units (see `invariance_scores`): one row per layer, transformation and unit."""
@@ -162,13 +179,14 @@ class Invariance(Measure):
             return empty | {"n": 0, "negative": np.nan, "units": 0} | counts | none
         values = scores["score"].to_numpy()
         defined = values[np.isfinite(values)]
-        low, high = self._interval(scores, pairs, rng)
+        draws = self._draws(scores, pairs, rng)
+        low, high = percentile_interval(draws[np.isfinite(draws)])
         quantiles = np.quantile(defined, (0.1, 0.25, 0.5, 0.75, 0.9)) if len(defined) else [np.nan] * 5
         best = int(np.nanargmax(values)) if len(defined) else -1
         return {
             "score": top_proportion_mean(values, self.top),
-            "low": low,
-            "high": high,
+            "low": float(low),
+            "high": float(high),
             "n": top_count(len(defined), self.top),
             "mean_score": float(defined.mean()) if len(defined) else np.nan,
             **dict(zip(("p10", "p25", "p50", "p75", "p90"), map(float, quantiles), strict=True)),
@@ -178,17 +196,18 @@ class Invariance(Measure):
             "best_unit": best,
             "best_score": float(values[best]) if best >= 0 else np.nan,
             "status": "ok" if len(defined) else "undefined",
+            DRAWS: draws,
         }
 
-    def _interval(self, scores: pd.DataFrame, pairs: NearMaximal, rng: np.random.Generator) -> tuple[float, float]:
-        """95 % bootstrap interval of Inv_p: stimuli (the same draw for all units) and units are drawn anew.
+    def _draws(self, scores: pd.DataFrame, pairs: NearMaximal, rng: np.random.Generator) -> Array:
+        """Inv_p in every resample: stimuli (the same draw for all units) and units are drawn anew.
 
         Thresholds stay as they are. A unit none of whose Z is drawn is left out of that resample. Stimuli that belong
         together (the frames of a clip) are drawn together.
         """
         defined = np.flatnonzero(np.isfinite(scores["score"]))
         if not self.bootstrap or len(defined) < 2:
-            return np.nan, np.nan
+            return np.zeros(0)
         order = np.argsort(pairs.unit, kind="stable")
         stimulus, local = pairs.stimulus[order], pairs.local[order]
         starts = np.flatnonzero(np.diff(pairs.unit[order], prepend=-1))  # one run of pairs for each defined unit
@@ -202,8 +221,7 @@ class Invariance(Measure):
             with np.errstate(invalid="ignore", divide="ignore"):
                 drawn = np.add.reduceat(weight * local, starts) / (np.add.reduceat(weight, starts) * rate)
             means[b] = top_proportion_mean(drawn[units_drawn], self.top)
-        low, high = percentile_interval(means[np.isfinite(means)])
-        return float(low), float(high)
+        return means
 
     def _pictures(self, shown: list[Array]) -> list[bytes]:
         """A picture for each row of the stimuli that drive its best unit most; each stimulus is made or read once."""

@@ -14,6 +14,7 @@ import pandas as pd
 
 from assay.core.errors import AssayError
 from assay.measures.base import Measure, batch_size, require_batch_size
+from assay.measures.evidence import DRAWS, Better, Evidence, Measured
 from assay.measures.perturbation.curves import Curve, show_perturbed
 from assay.measures.perturbation.scores import fold_curve, gi_score, pal_score
 from assay.measures.table import Predictor, require_sample
@@ -134,7 +135,25 @@ class PerturbationResponse(Measure):
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Show the sample at every magnitude; rows for the points of the curves and for their scores."""
-        return self.table(subject, self.curves(subject))
+        return self.measured(subject).table
+
+    def measured(self, subject: Subject) -> Measured:
+        """Show the sample at every magnitude; the table, and its scores in resamples of the inputs."""
+        return self.scored(subject, self.curves(subject))
+
+    def evidence(self, measured: Measured) -> list[Evidence]:
+        """The Gi score (the Gini index of the losses of accuracy) and the mean accuracy of every curve."""
+        evidence = []
+        table = measured.table.reset_index(drop=True)
+        directions: dict[str, Better] = {"gi": "lower", "mean accuracy": "higher"}
+        for quantity, better in directions.items():
+            for number, row in table[table["quantity"] == quantity].iterrows():
+                of = f"{row['perturbation']} at {row['at']}"
+                shown = f"Gi-score, {of}" if quantity == "gi" else f"mean accuracy under {of}"
+                draws = measured.draws.get(int(str(number)), np.zeros(0))
+                value, n = float(row["value"]), int(row["n"])
+                evidence.append(Evidence(shown, value, "", better, {}, draws, n, str(row["status"])))
+        return evidence
 
     def curves(self, subject: Subject) -> dict[tuple[Perturbation, Depth], Curve]:
         """Show the sample at every magnitude: whether each input was classified rightly, batch after batch."""
@@ -146,11 +165,15 @@ class PerturbationResponse(Measure):
 
     def table(self, subject: Subject, curves: Mapping[tuple[Perturbation, Depth], Curve]) -> pd.DataFrame:
         """The table of accuracies and scores of curves that were already measured."""
+        return self.scored(subject, curves).table
+
+    def scored(self, subject: Subject, curves: Mapping[tuple[Perturbation, Depth], Curve]) -> Measured:
+        """The table of curves that were already measured, and its scores in resamples of the inputs."""
         rows = []
         for (perturbation, layer), curve in curves.items():
             where = {"layer": str(layer), "at": self._where(subject, layer) or INPUT}
             rows += [{"perturbation": perturbation.name} | where | row for row in self._rows(perturbation, curve)]
-        return pd.DataFrame(rows)
+        return Measured.of(rows)
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
         """Take the scores of every curve, under names such as ``gi intra ℓ=0``."""
@@ -174,7 +197,7 @@ class PerturbationResponse(Measure):
         for quantity, score in self._scores(alpha).items():
             defined = bool(finite[-1] if quantity == "random accuracy" else finite[:-1].all())
             cell = _cell(score(accuracy), score(drawn), defined)
-            yield {"quantity": quantity, "magnitude": np.nan} | cell | common
+            yield {"quantity": quantity, "magnitude": np.nan} | cell | common | {DRAWS: np.asarray(score(drawn))}
 
     def _scores(self, alpha: tuple[float, ...]) -> dict[str, Callable[[Array], Any]]:
         """The scores as functions of the accuracies of a curve, of which the last is at random magnitudes."""

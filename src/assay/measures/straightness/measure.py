@@ -18,6 +18,7 @@ from torch import Tensor
 
 from assay.core.errors import AssayError
 from assay.measures.base import Measure, batch_size, require_batch_size
+from assay.measures.evidence import Evidence, Measured
 from assay.measures.straightness.streaming import PIXELS, follow
 from assay.measures.table import Predictor
 from assay.stimuli.sequences import Sequences
@@ -189,6 +190,23 @@ class Straightness(Measure):
                 }
             )
         return pd.DataFrame(rows)
+
+    def evidence(self, measured: Measured) -> list[Evidence]:
+        """The change of curvature from the pixels, clip by clip: at the last layer, and the mean over all layers."""
+        table = measured.table
+        evidence = []
+        for condition, group in table.groupby("condition", sort=False):
+            inside = group[(group["layer"] != PIXELS) & (group["status"] == "ok")]
+            if inside.empty:
+                continue
+            of = "" if condition == "natural" else f", {str(condition).replace('_', ' ')}"
+            last = inside[inside["order"] == inside["order"].max()].set_index("sequence")["change_deg"]
+            mean = inside.groupby("sequence", sort=False)["change_deg"].mean()
+            for name, changes in (("at the last layer", last), ("mean of layers", mean)):
+                items = {str(clip): float(value) for clip, value in changes.items()}
+                quantity = f"change of curvature from the pixels, {name}{of}"
+                evidence.append(Evidence(quantity, float(changes.mean()), "°", "lower", items, n=len(items)))
+        return evidence
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
         """Take the mean change of curvature from the pixels, at the last layer and at the layer where it is lowest."""

@@ -1,0 +1,88 @@
+"""Evidence: the few numbers by which networks are compared, each with what tells how sure it is.
+
+Two networks were shown the same stimuli, so their numbers are compared in pairs. A number that is a mean keeps what
+it is the mean of (``items``, one for each clip); any other keeps its value in resamples of the inputs (``draws``),
+which are the same resamples for every network because they are drawn from the same seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+Array = np.ndarray[Any, Any]
+Better = Literal["higher", "lower", ""]
+DRAWS = "draws"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One number by which networks are compared.
+
+    Args:
+        quantity: What it is, in words that stand alone.
+        value: The number; NaN where it is not defined.
+        unit: Its unit, such as ``°``; empty for none.
+        better: Which direction people want, where there is one.
+        items: The parts that it is the mean of, by name, where it is a mean of parts that can be paired.
+        draws: Its value in resamples of the inputs, where it is no such mean.
+        n: Number of inputs, clips or units that it rests on.
+        status: ``ok``, or what is wrong with it.
+    """
+
+    quantity: str
+    value: float
+    unit: str = ""
+    better: Better = ""
+    items: Mapping[str, float] = field(default_factory=dict)
+    draws: Array = field(default_factory=lambda: np.zeros(0))
+    n: int = 0
+    status: str = "ok"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a measure found: its table, and the resampled values of the rows that have them, by number of the row."""
+
+    table: pd.DataFrame
+    draws: Mapping[int, Array] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, rows: Iterable[Mapping[str, Any]]) -> Measured:
+        """Make it from rows, each of which may hold its resampled values under ``draws``."""
+        plain: list[dict[str, Any]] = []
+        draws: dict[int, Array] = {}
+        for number, row in enumerate(rows):
+            values = dict(row)
+            drawn = values.pop(DRAWS, None)
+            if drawn is not None and len(drawn):
+                draws[number] = np.asarray(drawn, dtype=np.float64)
+            plain.append(values)
+        return cls(pd.DataFrame(plain), draws)
+
+
+def from_rows(
+    measured: Measured, wanted: Sequence[tuple[str, str, Better]], *, layer: str = "", unit: str = ""
+) -> list[Evidence]:
+    """The evidence in a table with the columns quantity, layer, value, n and status.
+
+    Args:
+        measured: A table and its resampled values.
+        wanted: The quantities to take, each with what readers call it and which direction is better.
+        layer: The layer whose rows are taken; by default those of the whole network.
+        unit: The unit of the numbers.
+    """
+    evidence = []
+    table = measured.table.reset_index(drop=True)
+    for quantity, shown, better in wanted:
+        rows = table[(table["quantity"] == quantity) & (table["layer"] == layer)]
+        for number, row in zip(rows.index.tolist(), rows.to_dict("records"), strict=True):
+            drawn = measured.draws.get(number, np.zeros(0))
+            evidence.append(
+                Evidence(shown, float(row["value"]), unit, better, {}, drawn, int(row["n"]), str(row["status"]))
+            )
+    return evidence

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import re
+import textwrap
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -14,17 +16,27 @@ import pyarrow.parquet as pq
 
 from assay.core.errors import AssayError, first_line
 from assay.core.folder import Folder
+from assay.measures.evidence import Evidence
+from assay.runs.evidence import evidence_table
 
-_INFO, _SUMMARY, _PROBE = b"assay.info", b"assay.summary", b"assay.probe"
+_INFO, _SUMMARY, _PROBE, _EVIDENCE = b"assay.info", b"assay.summary", b"assay.probe", b"assay.evidence"
 FOLDER = "cells"
 _DEAR_S = 0.1  # a quicker cell is not worth waiting for the disk: after a power failure it is measured anew
+_LONGEST_CHARACTERS, _LONGEST_BYTES = 60, 100
 DONE, FAILED = ".parquet", ".failed.json"
 _DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError)
 
 
 def file_name(name: str) -> str:
-    """A name as part of a file name: nothing that could lead elsewhere."""
-    return re.sub(r"[^\w.+-]+", "_", name)[:60].lstrip(".") or "_"
+    """A name as part of a file name: nothing that could lead elsewhere, and short enough for every file system.
+
+    >>> file_name("../a network"), len(file_name("网" * 80).encode())
+    ('_a_network', 99)
+    """
+    plain = re.sub(r"[^\w.+-]+", "_", name)[:_LONGEST_CHARACTERS]
+    # File systems count bytes: two such names, a fingerprint and a suffix must stay below 255.
+    whole = plain.encode()[:_LONGEST_BYTES].decode(errors="ignore")
+    return whole.lstrip(".") or "_"
 
 
 @dataclass(frozen=True)
@@ -75,21 +87,28 @@ class CellInfo:
 
 @dataclass(frozen=True)
 class CellTables:
-    """The results of a cell: the measure's table and its own summary of it."""
+    """The results of a cell: the measure's table, its own summary of it, and the numbers to compare networks by.
+
+    A cell that was written before these were kept has no ``evidence``.
+    """
 
     table: pa.Table
     summary: pa.Table
+    evidence: pa.Table | None = None
 
     @classmethod
-    def of(cls, table: pd.DataFrame, summary: pd.DataFrame) -> CellTables:
+    def of(cls, table: pd.DataFrame, summary: pd.DataFrame, evidence: Iterable[Evidence] = ()) -> CellTables:
         """Convert, with an error for what cannot be kept."""
-        for frame in (table, summary):
-            if not isinstance(frame, pd.DataFrame) or frame.empty:
-                raise AssayError("the measure returned no rows")
+        for frame, made_by in ((table, "the measure"), (summary, "the measure's summary()")):
+            if not isinstance(frame, pd.DataFrame):
+                raise AssayError(f"{made_by} returned {_shown(frame)}: it must return a pandas DataFrame")
+            if frame.empty:
+                raise AssayError(f"{made_by} returned no rows")
             if "subject" in frame.columns:
                 raise AssayError("the measure's table has a column 'subject', which the run adds itself: rename it")
         whole = pa.Table.from_pandas(table, preserve_index=False)
-        return cls(whole, whole if summary is table else pa.Table.from_pandas(summary, preserve_index=False))
+        short = whole if summary is table else pa.Table.from_pandas(summary, preserve_index=False)
+        return cls(whole, short, evidence_table(evidence))
 
 
 def write_cell(folder: Folder, key: CellKey, info: CellInfo, tables: CellTables | None, probe: bytes = b"") -> None:
@@ -101,6 +120,8 @@ def write_cell(folder: Folder, key: CellKey, info: CellInfo, tables: CellTables 
     extra = {_INFO: record, _PROBE: probe}
     if tables.summary is not tables.table:
         extra[_SUMMARY] = _parquet(tables.summary)
+    if tables.evidence is not None:
+        extra[_EVIDENCE] = _parquet(tables.evidence)
     whole = _parquet(tables.table.replace_schema_metadata(_metadata(tables.table) | extra))
     folder.write(key.done, whole, durable=info.seconds > _DEAR_S)
 
@@ -116,9 +137,11 @@ def read_cell(folder: Folder, name: str) -> tuple[CellInfo, CellTables | None]:
         info = CellInfo.from_json(metadata.pop(_INFO))
         metadata.pop(_PROBE, None)
         summary = metadata.pop(_SUMMARY, None)
+        evidence = metadata.pop(_EVIDENCE, None)
         table = table.replace_schema_metadata(metadata)
         short = table if summary is None else pq.ParquetFile(io.BytesIO(summary)).read()
-        return info, CellTables(table, short)
+        numbers = None if evidence is None else pq.ParquetFile(io.BytesIO(evidence)).read()
+        return info, CellTables(table, short, numbers)
     except _DAMAGE as error:
         raise _damaged(folder, name, error) from error
 
@@ -133,6 +156,11 @@ def read_probe(folder: Folder, name: str) -> bytes:
         return bytes(metadata.get(_PROBE, b""))
     except _DAMAGE as error:
         raise _damaged(folder, name, error) from error
+
+
+def _shown(value: Any) -> str:
+    """A value in a sentence: what it says of itself, cut short, and its type."""
+    return "None" if value is None else f"{textwrap.shorten(repr(value), 60)} ({type(value).__name__})"
 
 
 def _damaged(folder: Folder, name: str, error: Exception) -> AssayError:

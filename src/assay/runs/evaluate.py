@@ -224,8 +224,8 @@ def run_cell(folder: Folder, key: CellKey, subject: Subject, measure: Measure, s
     tables, error, trace = None, None, None
     with peak_memory(subject.device) as peak, seeded(seed, subject.device), Arithmetic.here().used():
         try:
-            table = measure(subject)
-            tables = CellTables.of(table, measure.summary(table))
+            measured = measure.measured(subject)
+            tables = CellTables.of(measured.table, measure.summary(measured.table), measure.evidence(measured))
         except Exception as e:
             error = first_line(e) if isinstance(e, AssayError) else f"{type(e).__name__}: {first_line(e)}"
             trace = traceback.format_exc()

@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from assay.core.errors import AssayError, nearest
 from assay.core.folder import Folder
+from assay.measures.evidence import Evidence
 from assay.runs.cells import FOLDER, CellInfo, CellKey, CellTables, read_cell
+from assay.runs.evidence import read_evidence
 from assay.runs.manifest import MANIFEST, Manifest
 
 
@@ -78,10 +80,21 @@ class Run:
         """The measure's own short table, over all subjects that are done."""
         return self._joined(measure, lambda tables: tables.summary)
 
-    def _joined(self, measure: str, part: Callable[[CellTables], pa.Table]) -> pd.DataFrame:
-        """Straight from the cells, so that it is what the manifest says, however the run ended."""
+    def evidence(self, measure: str) -> dict[str, list[Evidence]]:
+        """The numbers by which networks are compared under a measure, by subject, of all subjects that are done."""
+        self._require(measure)
+        return {
+            subject: [] if tables.evidence is None else read_evidence(tables.evidence)
+            for subject, tables in self._tables(measure)
+        }
+
+    def _require(self, measure: str) -> None:
         if measure not in self.measures:
             raise AssayError(f"this run has no measure {measure!r}{nearest(measure, self.measures)}")
+
+    def _joined(self, measure: str, part: Callable[[CellTables], pa.Table]) -> pd.DataFrame:
+        """Straight from the cells, so that it is what the manifest says, however the run ended."""
+        self._require(measure)
         frames = []
         for subject, tables in self._tables(measure):
             frame = part(tables).to_pandas()

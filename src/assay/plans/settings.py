@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
-import types
+import re
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeVar, Union
+from typing import Any, Literal, NoReturn, TypeVar
 
+import numpy as np
 import yaml
 
 from assay.core.errors import AssayError, first_line, nearest
+from assay.plans.problems import Collector
+from assay.plans.types import LISTS, MAPPINGS, WRITABLE, expected, is_union, is_writable, plain, shown
 
 T = TypeVar("T")
 Loader = Callable[["Node"], Any]
@@ -33,7 +37,7 @@ class Node:
     def items(self) -> list[tuple[str, Node]]:
         """The keys and values of this mapping; an error if the value is no mapping."""
         if not isinstance(self.value, dict):
-            self.fail(f"is {_shown(self.value)}, not a mapping of keys to values")
+            self.fail(f"is {shown(self.value)}, not a mapping of keys to values")
         for key in self.value:
             if not isinstance(key, str):
                 self[key].fail(f"the key {key!r} is not a word: put it in quotes")
@@ -42,7 +46,7 @@ class Node:
     def elements(self) -> list[Node]:
         """The entries of this list; an error if the value is no list."""
         if not isinstance(self.value, list):
-            self.fail(f"is {_shown(self.value)}, not a list")
+            self.fail(f"is {shown(self.value)}, not a list")
         return [self[i] for i in range(len(self.value))]
 
     @property
@@ -65,24 +69,40 @@ def read_yaml(path: Path) -> Node:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = "no such file" if isinstance(error, FileNotFoundError) else str(error)
-        raise AssayError(f"{path} cannot be read ({reason})") from error
-    loader = yaml.SafeLoader(text)
+        raise AssayError(f"{path} cannot be read ({_reason(error)})") from error
     lines: dict[tuple[str | int, ...], int] = {}
     try:
-        root = loader.get_single_node()
-        if root is None:
-            raise AssayError(f"{path} is empty")
-        _lines(root, (), lines, path)
-        value = loader.construct_document(root)
+        loader = yaml.SafeLoader(text)
+        try:
+            root = loader.get_single_node()
+            if root is None:
+                raise AssayError(f"{path} is empty: 'assay init' writes a plan to begin with")
+            _lines(root, (), lines, path)
+            value = loader.construct_document(root)
+        finally:
+            loader.dispose()
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or first_line(error)
         raise AssayError(f"{path}{line}: not valid YAML ({problem})") from error
-    finally:
-        loader.dispose()
+    except AssayError:
+        raise
+    except (ValueError, TypeError, RecursionError) as error:  # a date that is none, a list as a key, an endless alias
+        raise AssayError(f"{path}: not valid YAML ({first_line(error)})") from error
     return Node(value, path, (), lines)
+
+
+def _reason(error: OSError | UnicodeDecodeError) -> str:
+    """Why a file cannot be read, in a few words."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not a text file"
+    words: dict[type[OSError], str] = {
+        FileNotFoundError: "no such file",
+        IsADirectoryError: "it is a folder",
+        PermissionError: "no permission to read it",
+    }
+    return words.get(type(error), first_line(error))
 
 
 def _lines(node: yaml.Node, path: tuple[str | int, ...], lines: dict[tuple[str | int, ...], int], file: Path) -> None:
@@ -90,6 +110,8 @@ def _lines(node: yaml.Node, path: tuple[str | int, ...], lines: dict[tuple[str |
     if isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
         for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise AssayError(f"{file}:{key.start_mark.line + 1}: a list or mapping cannot be a key")
             if key.value in seen:
                 raise AssayError(f"{file}:{key.start_mark.line + 1}: the key {key.value!r} is there twice")
             seen.add(key.value)
@@ -103,90 +125,140 @@ def _lines(node: yaml.Node, path: tuple[str | int, ...], lines: dict[tuple[str |
 def build(factory: Callable[..., T], node: Node, loaders: Mapping[Any, Loader] | None = None, **fixed: Any) -> T:
     """Call ``factory`` (a dataclass or function) with a mapping's entries, checked against its annotations.
 
-    ``loaders`` make values of types that YAML does not have; ``fixed`` arguments are not the file's to give.
+    All that is wrong with the entries is raised at once. ``loaders`` make values of types that YAML does not have;
+    ``fixed`` arguments are not the file's to give.
     """
     loaders = loaders or {}
-    hints = typing.get_type_hints(factory.__init__ if inspect.isclass(factory) else factory)
+    hints = _hints(factory, node)
     parameters = {k: p for k, p in inspect.signature(factory).parameters.items() if k not in fixed}
+    problems = Collector()
     given = {}
     for key, value in node.items():
-        if key not in parameters:
-            value.fail(f"unknown key{nearest(key, parameters)}")
-        given[key] = convert(value, hints.get(key, Any), loaders)
+        with problems.watching():
+            if key not in parameters:
+                value.fail(f"unknown key{nearest(key, parameters)}")
+            _require_writable(value, key, hints.get(key, Any), loaders)
+            given[key] = convert(value, hints.get(key, Any), loaders)
     for key, parameter in parameters.items():
-        if parameter.default is inspect.Parameter.empty and key not in given:
-            node.fail(f"lacks the key {key!r}")
+        if parameter.default is inspect.Parameter.empty and key not in node.value:
+            with problems.watching():
+                _require_writable(node, key, hints.get(key, Any), loaders)
+                node.fail(f"lacks the key {key!r}")
+    problems.raise_any()
     try:
         return factory(**given, **fixed)
     except AssayError as error:
         raise AssayError(f"{node.where}: {error}") from error
+    except Exception as error:  # the factory may be the user's: whatever it raises is about what it was given
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise AssayError(f"{node.where}: {_name(factory)} cannot be made with these settings ({reason})") from error
+
+
+def _hints(factory: Callable[..., Any], node: Node) -> dict[str, Any]:
+    """The types of a factory's arguments."""
+    try:
+        return typing.get_type_hints(factory.__init__ if inspect.isclass(factory) else factory)
+    except NameError as error:
+        node.fail(
+            f"the settings of {_name(factory)} have a type that is not known when it runs ({first_line(error)}): "
+            "import it at the top of its module, outside `if TYPE_CHECKING`"
+        )
+
+
+def _require_writable(node: Node, key: str, kind: Any, loaders: Mapping[Any, Loader]) -> None:
+    if not is_writable(kind, loaders):
+        words = kind.__name__ if inspect.isclass(kind) else str(kind)
+        node.fail(f"the setting {key!r} is of the type {words}, which no plan can write; a plan can write {WRITABLE}")
+
+
+def _name(factory: Callable[..., Any]) -> str:
+    return getattr(factory, "__name__", str(factory))
 
 
 def convert(node: Node, kind: Any, loaders: Mapping[Any, Loader]) -> Any:
     """Convert a value to the type of an annotation, or raise an error that says what was expected."""
-    value, origin = node.value, typing.get_origin(kind)
+    value, base, inner = node.value, plain(kind), typing.get_args(kind)
     if kind in loaders:
         return loaders[kind](node)
     if kind is Any:
         return value
-    if origin in (Union, types.UnionType):
-        options = typing.get_args(kind)
-        for option in options:
-            try:
-                return convert(node, option, loaders)
-            except AssayError:
-                continue
-        if len(structured := [o for o in options if o in loaders]) == 1:
-            return loaders[structured[0]](node)
-        node.fail(f"is {_shown(value)}, expected {_expected(kind)}")
-    if origin is Literal:
-        options = typing.get_args(kind)
-        if value not in options:
-            node.fail(f"is {_shown(value)}, expected one of {', '.join(map(repr, options))}")
+    if is_union(kind):
+        return _first_that_fits(node, kind, loaders)
+    if base is Literal:
+        if not any(value == option and type(value) is type(option) for option in inner):
+            node.fail(f"is {shown(value)}, expected {expected(kind)}")
         return value
     if kind is type(None) and value is None:
         return None
-    if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
+    if kind is float and (number := _number(value)) is not None:
+        return number
     if kind is Path and isinstance(value, str):
         return (node.file.parent / value) if not Path(value).is_absolute() else Path(value)
-    if origin in (list, tuple, Sequence) and isinstance(value, list):
-        inner = typing.get_args(kind)
-        if origin is tuple and inner[-1] is not Ellipsis:
-            if len(value) != len(inner):
-                node.fail(f"has {len(value)} entries, expected {len(inner)}")
-            return tuple(convert(n, k, loaders) for n, k in zip(node.elements(), inner, strict=True))
-        return (tuple if origin is tuple else list)(convert(n, inner[0], loaders) for n in node.elements())
-    if origin in (dict, Mapping) and isinstance(value, dict):
-        inner = typing.get_args(kind)[1]
-        return {key: convert(entry, inner, loaders) for key, entry in node.items()}
+    if base is np.ndarray and isinstance(value, (str, list)):
+        return _array(node)
+    if base in LISTS and isinstance(value, list):
+        return _list(node, base, inner, loaders)
+    if base in MAPPINGS and isinstance(value, dict):
+        return {key: convert(entry, inner[1] if inner else Any, loaders) for key, entry in node.items()}
     if kind in (int, str, bool) and type(value) is kind:
         return value
-    node.fail(f"is {_shown(value)}, expected {_expected(kind)}")
+    if dataclasses.is_dataclass(base) and isinstance(base, type) and isinstance(value, dict):
+        return build(base, node, loaders)
+    node.fail(f"is {shown(value)}, expected {expected(kind)}")
 
 
-def _shown(value: Any) -> str:
-    if value is None:
-        return "empty"
-    if isinstance(value, dict):
-        return "a mapping"
-    if isinstance(value, list):
-        return "a list"
-    return repr(value)
+def _first_that_fits(node: Node, kind: Any, loaders: Mapping[Any, Loader]) -> Any:
+    """Convert to the first of several types that takes the value."""
+    options = typing.get_args(kind)
+    for option in options:
+        try:
+            return convert(node, option, loaders)
+        except AssayError:
+            continue
+    if len(structured := [option for option in options if option in loaders]) == 1:
+        return loaders[structured[0]](node)  # what is wrong inside it is what the user wants to know
+    node.fail(f"is {shown(node.value)}, expected {expected(kind)}")
 
 
-def _expected(kind: Any) -> str:
-    if typing.get_origin(kind) in (Union, types.UnionType):
-        return " or ".join(_expected(k) for k in typing.get_args(kind) if k is not type(None))
-    names = {
-        int: "a whole number",
-        float: "a number",
-        str: "text",
-        bool: "true or false",
-        Path: "a path",
-        dict: "a mapping",
-    }
-    kind = typing.get_origin(kind) or kind
-    if kind is Mapping:
-        kind = dict
-    return "a list" if kind in (list, tuple, Sequence) else names.get(kind, getattr(kind, "__name__", str(kind)))
+def _list(node: Node, base: Any, inner: tuple[Any, ...], loaders: Mapping[Any, Loader]) -> Any:
+    """Convert the entries of a list, all that are wrong named at once."""
+    entries = node.elements()
+    kinds = [inner[0] if inner else Any] * len(entries)
+    if base is tuple and inner and inner[-1] is not Ellipsis:
+        if len(entries) != len(inner):
+            node.fail(f"has {len(entries)} entries, expected {len(inner)}")
+        kinds = list(inner)
+    problems = Collector()
+    converted = []
+    for entry, kind in zip(entries, kinds, strict=True):
+        with problems.watching():
+            converted.append(convert(entry, kind, loaders))
+    problems.raise_any()
+    return base(converted) if base in (tuple, set, frozenset) else converted
+
+
+def _number(value: Any) -> float | None:
+    """A number, also one like 1e-3, which YAML takes for text; None for anything else."""
+    if isinstance(value, str) and re.fullmatch(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+", value):
+        return float(value)
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _array(node: Node) -> Any:
+    """An array: read from an .npy file, or given as a list of numbers, nested for several axes."""
+    if isinstance(node.value, str):
+        file = node.file.parent / node.value
+        if file.suffix != ".npy":
+            node.fail(f"is {node.value!r}, expected the path of an .npy file")
+        try:
+            return np.load(file, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            reason = "no such file" if isinstance(error, FileNotFoundError) else first_line(error)
+            node.fail(f"{file} cannot be read as an array ({reason})")
+    try:
+        array = np.asarray(node.value)
+    except ValueError:
+        node.fail("is a list whose entries differ in length, expected as many numbers in each")
+    if array.dtype.kind not in "biuf":
+        node.fail("is a list of more than numbers, expected the path of an .npy file or a list of numbers")
+    return array

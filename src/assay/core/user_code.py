@@ -69,6 +69,8 @@ def import_named(name: str, what: str, kinds: str = "'package.module:object'") -
     module_name, colon, attribute = name.partition(":")
     if not colon or not module_name or not attribute:
         raise AssayError(f"{what}: give {kinds}")
+    if module_name.endswith(".py"):
+        raise AssayError(f"{what}: give the module without .py: '{module_name.removesuffix('.py')}:{attribute}'")
     _refuse_namesake(module_name.partition(".")[0], what)
     try:
         module = importlib.import_module(module_name)

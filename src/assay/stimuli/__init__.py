@@ -12,7 +12,7 @@ from assay.stimuli.natural_video import NaturalVideo
 from assay.stimuli.perturbations import Mixup, Noise, Perturbation, Transformed
 from assay.stimuli.pictures import photographs
 from assay.stimuli.sequences import Sequences, load_sequences
-from assay.stimuli.transforms import Chain, Grey, Normalize, Resize, transform_named
+from assay.stimuli.transforms import Chain, Crop, Grey, Normalize, Resize, ResizeShorter, transform_named
 from assay.stimuli.turntables import TurningObject, load_coil20, turning_objects
 from assay.stimuli.video import Video
 from assay.stimuli.whitening import fill_range, natural_patches, smooth_contrast, whiten
@@ -24,6 +24,7 @@ __all__ = [
     "Clip",
     "ClosedTest",
     "ContrastFade",
+    "Crop",
     "Family",
     "FrameFolder",
     "Gratings",
@@ -40,6 +41,7 @@ __all__ = [
     "Perturbation",
     "PixelFade",
     "Resize",
+    "ResizeShorter",
     "Sequences",
     "Transformed",
     "TurningObject",

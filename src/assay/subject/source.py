@@ -39,7 +39,8 @@ class SubjectSource:
         args: Arguments of the factory.
         weights: Checkpoint to load into the network: safetensors, or a torch file of tensors only.
         seed: Seed of the random initial weights.
-        preprocess: Preprocessing of inputs: ``imagenet``, ``grey``, ``resize=N``, joined by commas.
+        preprocess: What is done to pictures first: a word, a mapping such as ``{resize: 224}``, a function of the user's,
+            ``module:function``, or a list of these; see `assay.stimuli.transform_named`.
         device: Device to run on, such as ``cuda``.
         dtype: Precision: ``float32``, ``float64``, ``bfloat16`` or ``float16``.
         channels_last: Whether to run pictures in channels-last memory format.
@@ -50,7 +51,7 @@ class SubjectSource:
     args: dict[str, Any] = field(default_factory=dict)
     weights: Path | None = None
     seed: int = 0
-    preprocess: str | None = None
+    preprocess: str | dict[str, Any] | list[Any] | None = None
     device: str | None = None
     dtype: str | None = None
     channels_last: bool = False

@@ -16,6 +16,7 @@ from assay.core.determinism import seeded
 from assay.core.device import device_named
 from assay.core.errors import AssayError, first_line, nearest, optional
 from assay.core.user_code import import_named
+from assay.networks.imported.hugging_face import NEW_WEIGHTS, Checkpoint, load_hugging_face
 from assay.networks.imported.onnx import load_onnx
 from assay.stimuli.transforms import transform_named
 from assay.subject.subject import Subject
@@ -34,13 +35,16 @@ class SubjectSource:
     """How to make a subject, as written in a plan.
 
     Args:
-        source: ``package.module:factory``, ``file.onnx``, ``timm:name`` or ``hf:name``.
+        source: ``package.module:factory``, ``file.onnx``, ``timm:name``, or ``hf:name``, a folder or name of a Hugging
+            Face checkpoint, of which the architecture that it names is loaded.
         name: What tables call the network; made from the source by default.
-        args: Arguments of the factory.
+        args: Arguments of the factory; for ``hf:name`` those of ``from_pretrained``, and ``allow_new_weights: true``
+            to permit random weights where the checkpoint has none.
         weights: Checkpoint to load into the network: safetensors, or a torch file of tensors only.
         seed: Seed of the random initial weights.
-        preprocess: What is done to pictures first: a word, a mapping such as ``{resize: 224}``, a function of the user's,
-            ``module:function``, or a list of these; see `assay.stimuli.transform_named`.
+        preprocess: What is done to pictures first: a word such as ``imagenet``, a mapping such as ``{resize: 224}``, a
+            function of the user's, ``module:function``, or a list of these; see `assay.stimuli.transform_named`. By
+            default nothing, and for ``hf:name`` what the checkpoint's image processor does.
         device: Device to run on, such as ``cuda``.
         dtype: Precision: ``float32``, ``float64``, ``bfloat16`` or ``float16``.
         channels_last: Whether to run pictures in channels-last memory format.
@@ -68,7 +72,11 @@ class SubjectSource:
         device = None if self.device is None else device_named(self.device)
         preprocess: Any = None if self.preprocess is None else transform_named(self.preprocess)
         with seeded(self.seed):
-            module = self._module()
+            if self.source.startswith("hf:"):
+                module, own = self._checkpoint()
+                preprocess = own if self.preprocess is None else preprocess
+            else:
+                module = self._module()
         if self.weights is not None:
             load_weights(module, self.weights)
         return Subject(
@@ -80,6 +88,12 @@ class SubjectSource:
             channels_last=self.channels_last,
         )
 
+    def _checkpoint(self) -> Checkpoint:
+        """The network of a Hugging Face checkpoint; it may lack weights where others are loaded over all of them."""
+        name = self.source.removeprefix("hf:")
+        args = self.args if self.weights is None else {NEW_WEIGHTS: True} | self.args
+        return load_hugging_face(name, args, preprocess=self.preprocess is None)
+
     def _module(self) -> nn.Module:
         kind, _, rest = self.source.partition(":")
         if self.source.endswith(".onnx"):
@@ -89,8 +103,6 @@ class SubjectSource:
             return load_onnx(path)
         if kind == "timm":
             return _timm(rest, self.args)
-        if kind == "hf":
-            return _hugging_face(rest, self.args)
         if Path(self.source).suffix in (".safetensors", ".pt", ".pth", ".th", ".ckpt"):
             raise AssayError(
                 f"source={self.source!r} is a checkpoint, which holds weights but no network: give its "
@@ -150,13 +162,4 @@ def _timm(name: str, args: Mapping[str, Any]) -> nn.Module:
     except RuntimeError as error:
         known = nearest(name, timm.list_models())
         raise AssayError(f"source='timm:{name}' cannot be made ({error}){known}") from error
-    return network
-
-
-def _hugging_face(name: str, args: Mapping[str, Any]) -> nn.Module:
-    transformers = optional("transformers", "hf", f"source='hf:{name}'")
-    try:
-        network: nn.Module = transformers.AutoModel.from_pretrained(name, **args)
-    except (OSError, ValueError) as error:
-        raise AssayError(f"source='hf:{name}' cannot be loaded ({first_line(error)})") from error
     return network

@@ -1,0 +1,129 @@
+"""Networks of Hugging Face transformers: the architecture, weights and preprocessing that a checkpoint names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from torch import nn
+
+from assay.core.errors import AssayError, first_line, optional
+from assay.networks.imported.image_processor import ImageProcessor, image_processor
+
+NEW_WEIGHTS = "allow_new_weights"
+"""The argument that permits weights which the checkpoint does not hold."""
+
+
+class Checkpoint(NamedTuple):
+    """A network with the weights of a checkpoint, and the preprocessing that it asks for; None for none."""
+
+    module: nn.Module
+    preprocess: ImageProcessor | None
+
+
+def load_hugging_face(name: str, args: Mapping[str, Any], preprocess: bool = True) -> Checkpoint:
+    """Load the architecture that a checkpoint names, with its weights and its image processor.
+
+    A checkpoint that names no architecture is loaded by ``AutoModel``. Weights that the checkpoint lacks, or has in
+    another shape, would be random: they are an error, unless ``allow_new_weights`` is among the arguments.
+
+    Args:
+        name: A folder made by ``save_pretrained``, or the name of a checkpoint on the hub.
+        args: Arguments of ``from_pretrained``, such as ``num_labels``; and ``allow_new_weights``.
+        preprocess: Whether to read the image processor.
+    """
+    source = f"source='hf:{name}'"
+    transformers = optional("transformers", "hf", source)
+    options = dict(args)
+    new_weights = options.pop(NEW_WEIGHTS, False)
+    with _quietly(transformers):
+        try:
+            config = transformers.AutoConfig.from_pretrained(name, **_about_the_place(options))
+            network, loading = _class(transformers, config, source).from_pretrained(
+                name, **{"ignore_mismatched_sizes": True} | options, output_loading_info=True
+            )
+            settings = _image_processor_settings(transformers, name, options) if preprocess else None
+        except AssayError:
+            raise
+        except Exception as error:  # a folder, a file, a setting or the hub: transformers raises whatever it meets
+            raise AssayError(f"{source} cannot be loaded ({first_line(error)})") from error
+    new = _new_weights(loading)
+    if new and not new_weights:
+        more = f" and {len(new) - 1} more" if len(new) > 1 else ""
+        raise AssayError(
+            f"{source} has no weights for {new[0]}{more} of {type(network).__name__}, which would be random: load a "
+            f"checkpoint that has them, or give args={{{NEW_WEIGHTS}: true}}"
+        )
+    network.eval()
+    return Checkpoint(network, None if settings is None else image_processor(settings, source))
+
+
+def _class(transformers: Any, config: Any, source: str) -> Any:
+    """The class of the architecture that a configuration names; ``AutoModel`` where it names none."""
+    named = getattr(config, "architectures", None)
+    if not named:
+        return transformers.AutoModel
+    found = getattr(transformers, named[0], None)
+    if found is None:
+        raise AssayError(
+            f"{source} is a {named[0]}, which transformers {transformers.__version__} does not have: install a "
+            "version that has it, or give the 'package.module:factory' that makes it"
+        )
+    return found
+
+
+def _new_weights(loading: Mapping[str, Any]) -> list[str]:
+    """Names of the weights that a checkpoint lacks, and those it has in another shape, with both shapes."""
+    missing = sorted(map(repr, loading["missing_keys"]))
+    mismatched = sorted(
+        f"{key!r} (of shape {tuple(own)}, the checkpoint has {tuple(theirs)})"
+        for key, theirs, own in loading["mismatched_keys"]
+    )
+    return missing + mismatched
+
+
+def _about_the_place(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that say where and which the checkpoint is, rather than how to load it."""
+    places = ("cache_dir", "force_download", "local_files_only", "revision", "subfolder", "token", "trust_remote_code")
+    return {key: options[key] for key in places if key in options}
+
+
+def _image_processor_settings(transformers: Any, name: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the checkpoint says of its image processor; None where it has none."""
+    # Read as a file: the class itself needs torchvision or Pillow, and processes one picture at a time.
+    where = {key: value for key, value in _about_the_place(options).items() if key != "trust_remote_code"}
+    for file, key in (("preprocessor_config.json", None), ("processor_config.json", "image_processor")):
+        path = transformers.utils.cached_file(
+            name,
+            file,
+            **where,
+            _raise_exceptions_for_gated_repo=False,
+            _raise_exceptions_for_missing_entries=False,
+            _raise_exceptions_for_connection_errors=False,
+        )
+        if path is None:
+            continue
+        settings = json.loads(Path(path).read_text())
+        settings = settings if key is None else settings.get(key)
+        # A processor of sounds or of text says nothing of pictures.
+        if settings and any(word in settings for word in ("do_resize", "do_normalize", "do_rescale", "image_mean")):
+            return dict(settings) if "feature_size" not in settings else None
+    return None
+
+
+@contextmanager
+def _quietly(transformers: Any) -> Iterator[None]:
+    """Silence the progress bar of loading, and the report on weights: what is wrong with them is an error here."""
+    logging = transformers.utils.logging
+    verbosity, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bar:
+            logging.enable_progress_bar()

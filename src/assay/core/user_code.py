@@ -58,6 +58,11 @@ def code_in(folder: Path, *, changed_anew: bool = False) -> Iterator[None]:
                 _loaded.setdefault(folder, {})[name] = _Loaded(module, _state(module))
 
 
+def folders_searched() -> list[Path]:
+    """The folders of the blocks of `code_in` that are open."""
+    return list(_searched)
+
+
 def modules_beside() -> list[ModuleType]:
     """The modules that were loaded from folders by `code_in`, which no other machine can be expected to have."""
     known = [one.module for modules in _loaded.values() for one in modules.values()]

@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from assay.core.errors import AssayError, nearest
+from assay.core.user_code import code_in, import_named
 from assay.measures.base import Measure
+from assay.plans.problems import Collector
 from assay.plans.settings import Node, build, convert, read_yaml
 from assay.plans.stimuli import STIMULI
 from assay.runs.evaluate import evaluate
 from assay.runs.executor import Resources
 from assay.runs.run import Run
-from assay.stimuli import Labelled
-from assay.subject.source import SubjectSource, import_named
+from assay.stimuli import Labelled, transform_named
+from assay.subject.source import SubjectSource
 from assay.subject.subject import Subject
 
 
@@ -31,6 +33,8 @@ class Plan:
         resources: Processors, GPUs and retries of a cell on a Ray cluster.
         text: The plan as it was written.
         places: File, line and key of each subject, for errors.
+        measure_places: File, line and key of each measure, by label.
+        folder: Folder of the plan's file, where modules that the plan names are found first.
     """
 
     subjects: tuple[SubjectSource, ...]
@@ -40,68 +44,128 @@ class Plan:
     resources: Resources = field(default_factory=Resources)
     text: dict[str, Any] = field(default_factory=dict)
     places: tuple[str, ...] = ()
+    measure_places: dict[str, str] = field(default_factory=dict)
+    folder: Path = field(default_factory=Path)
 
-    def load_subjects(self) -> list[Subject]:
-        """Make the networks of the plan and load their weights."""
+    def load_subjects(self, problems: Collector | None = None) -> list[Subject]:
+        """Make the networks of the plan and load their weights.
+
+        Args:
+            problems: Collects what is wrong with the networks that cannot be made; without it, all of that is raised.
+        """
+        collected = problems or Collector()
         subjects = []
-        for i, source in enumerate(self.subjects):
-            try:
-                subjects.append(source.load())
-            except AssayError as error:
-                where = self.places[i] if i < len(self.places) else f"subjects[{i}]"
-                raise AssayError(f"{where}: {error}") from error
+        with code_in(self.folder):
+            for i, source in enumerate(self.subjects):
+                with collected.watching(self.places[i] if i < len(self.places) else f"subjects[{i}]"):
+                    subjects.append(source.load())
+        if problems is None:
+            collected.raise_any()
         return subjects
 
-    def execute(self, ray: bool | str = False, processes: int = 0) -> Run:
-        """Measure the cells of the plan that are not yet done, and return the run."""
-        return evaluate(
-            self.load_subjects(),
-            self.measures,
-            self.run,
-            seed=self.seed,
-            ray=ray,
-            processes=processes,
-            resources=self.resources,
-            plan=self.text,
-        )
+    def execute(self, ray: bool | str = False, processes: int = 0, subjects: list[Subject] | None = None) -> Run:
+        """Measure the cells of the plan that are not yet done, and return the run.
+
+        Args:
+            ray: True for a Ray cluster found or started here, or the address of one.
+            processes: Cells at a time, each in a process of this machine; 0 for this process itself.
+            subjects: The networks of the plan, where they are loaded already.
+        """
+        with code_in(self.folder):
+            return evaluate(
+                self.load_subjects() if subjects is None else subjects,
+                self.measures,
+                self.run,
+                seed=self.seed,
+                ray=ray,
+                processes=processes,
+                resources=self.resources,
+                plan=self.text,
+            )
+
+
+KEYS = {
+    "subjects": "The networks, a list: a source, or a mapping with the keys below.",
+    "measures": "What is measured of each network, a list of mappings: the key `measure`, and its settings.",
+    "run": "Folder or URL of the run; by default `runs/` and the name of the plan.",
+    "seed": "Seed of the random numbers at the start of every cell; 0 by default.",
+    "resources": "What one cell needs on a Ray cluster.",
+}
+"""The keys of a plan, each with its meaning."""
 
 
 def load_plan(path: str | Path) -> Plan:
-    """Read and check a plan; paths in it are relative to its file."""
-    root = read_yaml(Path(path))
-    known = ("subjects", "measures", "run", "seed", "resources")
-    for key, node in root.items():
-        if key not in known:
-            node.fail(f"unknown key{nearest(key, known)}")
-    for key in ("subjects", "measures"):
+    """Read and check a plan; paths in it are relative to its file, and modules beside it are found."""
+    problems = Collector()
+    plan = read_plan(path, problems)
+    problems.raise_any()
+    return plan
+
+
+def read_plan(path: str | Path, problems: Collector) -> Plan:
+    """Read a plan as far as it can be understood; all that is wrong with it goes to ``problems``."""
+    path = Path(path)
+    root = read_yaml(path)
+    entries = dict(root.items())
+    for key, node in entries.items():
+        if key not in KEYS:
+            with problems.watching():
+                node.fail(f"unknown key{nearest(key, KEYS)}")
+    sources: dict[str, tuple[SubjectSource, str]] = {}
+    measures: dict[str, tuple[Measure, str]] = {}
+    run, seed, resources = f"runs/{path.stem}", 0, Resources()
+    with code_in(path.parent, changed_anew=True):
+        for node in _listed(root, "subjects", problems):
+            with problems.watching():
+                source = _subject(node)
+                if source.label in sources:
+                    node.fail(f"a second subject is called {source.label!r}: give it a name of its own")
+                sources[source.label] = source, node.where
+        for node in _listed(root, "measures", problems):
+            with problems.watching():
+                label, measure = load_measure(node)
+                if label in measures:
+                    node.fail(f"a second measure is called {label!r}: give it a name of its own")
+                measures[label] = measure, node.where
+    with problems.watching():
+        run = convert(root["run"], str, {}) if "run" in entries else run
+    with problems.watching():
+        seed = convert(root["seed"], int, {}) if "seed" in entries else 0
+        if not 0 <= seed < 2**63:
+            root["seed"].fail(f"is {seed}, expected a whole number from 0 to 2⁶³ − 1")
+    with problems.watching():
+        resources = build(Resources, root["resources"]) if "resources" in entries else resources
+    return Plan(
+        subjects=tuple(source for source, _ in sources.values()),
+        measures={label: measure for label, (measure, _) in measures.items()},
+        run=run if "://" in run else str(path.parent / run),
+        seed=seed,
+        resources=resources,
+        text=root.value,
+        places=tuple(where for _, where in sources.values()),
+        measure_places={label: where for label, (_, where) in measures.items()},
+        folder=path.parent,
+    )
+
+
+def _listed(root: Node, key: str, problems: Collector) -> list[Node]:
+    """The entries of a list that a plan must have."""
+    with problems.watching():
         if key not in root.value:
             root.fail(f"lacks the key {key!r}")
-        if not root[key].elements():
-            root[key].fail("is an empty list")
-    subjects = tuple(_subject(node) for node in root["subjects"].elements())
-    labels = [s.label for s in subjects]
-    for i, label in enumerate(labels):
-        if label in labels[:i]:
-            root["subjects"][i].fail(f"a second subject is called {label!r}: give it a name of its own")
-    measures: dict[str, Measure] = {}
-    for node in root["measures"].elements():
-        label, measure = load_measure(node)
-        if label in measures:
-            node.fail(f"a second measure is called {label!r}: give it a name of its own")
-        measures[label] = measure
-    run = convert(root["run"], str, {}) if "run" in root.value else f"runs/{Path(path).stem}"
-    if "://" not in run and not Path(run).is_absolute():
-        run = str(Path(path).parent / run)
-    seed = convert(root["seed"], int, {}) if "seed" in root.value else 0
-    if not 0 <= seed < 2**63:
-        root["seed"].fail(f"is {seed}, expected a whole number from 0 to 2⁶³ − 1")
-    resources = build(Resources, root["resources"]) if "resources" in root.value else Resources()
-    places = tuple(node.where for node in root["subjects"].elements())
-    return Plan(subjects, measures, run, seed, resources, root.value, places)
+        if nodes := root[key].elements():
+            return nodes
+        root[key].fail("is an empty list")
+    return []
 
 
 def _subject(node: Node) -> SubjectSource:
     source = SubjectSource(node.value) if isinstance(node.value, str) else build(SubjectSource, node)
+    if source.preprocess is not None:
+        try:
+            transform_named(source.preprocess)
+        except AssayError as error:
+            raise AssayError(f"{node['preprocess'].where}: {error}") from error
     if source.source.endswith(".onnx") and not Path(source.source).is_absolute():
         source = replace(source, source=str(node.file.parent / source.source), name=source.name)
     return source
@@ -113,15 +177,16 @@ def load_measure(node: Node, data: Labelled | None = None) -> tuple[str, Measure
     if "measure" not in entries:
         node.fail("lacks the key 'measure'")
     name = convert(entries["measure"], str, {})
-    try:
-        kind = import_named(name, f"measure {name!r}") if ":" in name else Measure.named(name)
-    except AssayError as error:
-        raise AssayError(f"{entries['measure'].where}: {error}") from error
-    if not (isinstance(kind, type) and issubclass(kind, Measure)):
-        entries["measure"].fail(f"{name!r} is not a measure, that is a subclass of assay.Measure")
-    label = convert(entries["name"], str, {}) if "name" in entries else kind.name or kind.__name__
-    settings = {k: v for k, v in node.value.items() if k not in ("measure", "name")}
-    takes_data = "data" in inspect.signature(kind).parameters and "data" not in settings
-    given = {"data": data} if data is not None and takes_data else {}
-    measure = build(kind, replace(node, value=settings), STIMULI, **given)
+    with code_in(node.file.parent):
+        try:
+            kind = import_named(name, f"measure {name!r}") if ":" in name else Measure.named(name)
+        except AssayError as error:
+            raise AssayError(f"{entries['measure'].where}: {error}") from error
+        if not (isinstance(kind, type) and issubclass(kind, Measure)):
+            entries["measure"].fail(f"{name!r} is not a measure, that is a subclass of assay.Measure")
+        label = convert(entries["name"], str, {}) if "name" in entries else kind.name or kind.__name__
+        settings = {k: v for k, v in node.value.items() if k not in ("measure", "name")}
+        takes_data = "data" in inspect.signature(kind).parameters and "data" not in settings
+        given = {"data": data} if data is not None and takes_data else {}
+        measure = build(kind, replace(node, value=settings), STIMULI, **given)
     return label, measure

@@ -12,13 +12,14 @@ import pickle
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
 from assay.core.errors import AssayError, first_line, optional
 from assay.core.progress import listening_to_stages
+from assay.core.user_code import code_in, folders_searched, modules_beside
 
 R = TypeVar("R")
 STARTING = "starting"
@@ -297,6 +298,8 @@ def start_ray(address: bool | str) -> Any:
             raise AssayError(
                 f"ray={address}: there is no Ray cluster ({first_line(error)}); give its address, as 10.0.0.1:6379"
             ) from error
+    for module in modules_beside():  # no worker is expected to have them: they travel with the jobs
+        ray.cloudpickle.register_pickle_by_value(module)
     return ray
 
 
@@ -307,7 +310,15 @@ def _on_ray(task: Callable[[Any, Any, Any], R], jobs: Iterable[Job], address: bo
     if first is None:
         return
     ray = start_ray(address)
-    remote = ray.remote(lambda streamed, kept, own: task(streamed, kept, own))
+    folders = folders_searched()
+
+    def with_code(streamed: Any, kept: Any, own: Any) -> R:
+        with ExitStack() as found:  # what the code imports only when it is called, where the worker sees the folder
+            for folder in folders:
+                found.enter_context(code_in(folder))
+            return task(streamed, kept, own)
+
+    remote = ray.remote(with_code)
     most = 2 * max(int(ray.cluster_resources().get("CPU", 1)), 1) + 2
     kept: dict[int, tuple[Any, Any]] = {}
     streamed: tuple[Any, Any] = (None, None)

@@ -12,7 +12,7 @@ import numpy as np
 
 from assay.core.errors import AssayError
 from assay.core.fingerprint import file_fingerprint, fingerprint
-from assay.stimuli.pictures import Array, Color, picture_to_array, read_picture
+from assay.stimuli.pictures import Array, Color, as_array, picture_to_array, read_picture
 
 
 class Clip(ABC):
@@ -81,7 +81,7 @@ class ArrayClip(Clip):
     condition: str = "natural"
 
     def __post_init__(self) -> None:
-        array = np.asarray(self.array)
+        array = as_array(self.array, f"clip {self.name!r}")
         if array.ndim not in (3, 4):
             raise AssayError(f"clip {self.name!r}: frames are T×C×H×W or T×H×W, not {array.shape}")
         if array.dtype == np.uint8:

@@ -11,7 +11,8 @@ import numpy as np
 
 from assay.core.errors import AssayError, first_line, nearest
 from assay.core.fingerprint import fingerprint
-from assay.stimuli.pictures import SUFFIXES, Array, Color, picture_to_array, read_picture
+from assay.stimuli.picture_files import pictures_in, read_pictures
+from assay.stimuli.pictures import SUFFIXES, Array, Color, as_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +30,7 @@ class Images:
     source: str = "given"
 
     def __post_init__(self) -> None:
-        array = np.asarray(self.array)
+        array = as_array(self.array, f"images of {self.source}")
         if array.ndim == 3:
             array = array[:, None]
         if array.ndim != 4 or 0 in array.shape:
@@ -41,8 +42,12 @@ class Images:
             raise AssayError(f"the images of {self.source} have NaN or infinite pixels")
         array.setflags(write=False)
         object.__setattr__(self, "array", array)
-        if self.labels is not None and len(self.labels) != len(array):
-            raise AssayError(f"there are {len(array)} images and {len(self.labels)} labels")
+        if self.labels is not None:
+            labels = as_array(self.labels, f"labels of {self.source}")
+            if labels.ndim == 0 or len(labels) != len(array):
+                count = len(labels) if labels.ndim else repr(self.labels)
+                raise AssayError(f"there are {len(array)} images and {count} labels: give one for each")
+            object.__setattr__(self, "labels", labels)
 
     def __len__(self) -> int:
         return len(self.array)
@@ -81,13 +86,10 @@ def load_images(
     if not path.exists():
         raise AssayError(f"images: {path} does not exist")
     if path.is_dir():
-        files = sorted(p for p in path.iterdir() if p.suffix.lower() in SUFFIXES)[:count]
+        files = pictures_in(path)[:count]
         if not files:
             raise AssayError(f"{path} holds no pictures ({', '.join(sorted(SUFFIXES))})")
-        pictures = [picture_to_array(read_picture(p), size, color) for p in files]
-        if len({picture.shape for picture in pictures}) > 1:
-            raise AssayError(f"the pictures in {path} differ in shape: give size=… and color=…")
-        return Images(np.stack(pictures), None, str(path))
+        return Images(read_pictures(files, size, color), None, str(path))
     if path.suffix != ".npz":
         raise AssayError(f"{path} is not a folder of pictures or an .npz file")
     array, *label_arrays = read_arrays(path, images, *filter(None, (labels,)))

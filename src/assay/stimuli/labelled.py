@@ -13,14 +13,23 @@ from torch import Tensor
 from assay.core.errors import AssayError, first_line
 from assay.core.fingerprint import fingerprint
 from assay.stimuli.images import channels_first, read_arrays
-from assay.stimuli.pictures import Array
+from assay.stimuli.pictures import Array, as_array
+
+_ROOM_FOR_NAMES = 80  # characters
 
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
     """Inputs N×… and the class of each, a whole number from 0.
 
-    Inputs are kept as given, uint8 or floating point; bytes are shown as v/255.
+    Inputs are kept as given, uint8 or floating point; bytes are shown as v/255. `assay.stimuli.as_labelled` makes such
+    data of folders, files, data sets and tables.
+
+    Args:
+        inputs: The inputs, an array or tensor of N of them.
+        labels: The class of each input.
+        source: Where the data come from, for tables and errors.
+        class_names: The names of the classes in the order of their labels; none where they are not known.
 
     Example:
         >>> data = Labelled(np.zeros((4, 1, 8, 8), dtype=np.uint8), np.array([0, 1, 1, 2]))
@@ -31,9 +40,11 @@ class Labelled:
     inputs: Array
     labels: Array
     source: str = "given"
+    class_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        inputs, labels = np.asarray(self.inputs), np.asarray(self.labels)
+        inputs = as_array(self.inputs, f"inputs of {self.source}")
+        labels = as_array(self.labels, f"labels of {self.source}")
         if inputs.dtype != np.uint8:
             if not np.issubdtype(inputs.dtype, np.floating):
                 raise AssayError(f"the inputs of {self.source} are {inputs.dtype}: give uint8 or floats")
@@ -45,7 +56,14 @@ class Labelled:
         if labels.shape != (len(inputs),):
             raise AssayError(f"{self.source}: there are {len(inputs)} inputs and labels of shape {labels.shape}")
         if not np.issubdtype(labels.dtype, np.integer) or labels.min() < 0:
-            raise AssayError(f"the labels of {self.source} must be whole numbers from 0")
+            raise AssayError(
+                f"the labels of {self.source} must be whole numbers from 0: assay.stimuli.as_labelled((inputs, labels)) "
+                "numbers classes that have names"
+            )
+        object.__setattr__(self, "class_names", tuple(self.class_names))
+        if self.class_names and len(self.class_names) <= labels.max():
+            known = len(self.class_names)
+            raise AssayError(f"class_names of {self.source} names {known} classes, and there is a label {labels.max()}")
         for name, array in (("inputs", inputs), ("labels", labels.astype(np.int64))):
             array = array.view()
             array.setflags(write=False)
@@ -66,8 +84,11 @@ class Labelled:
 
     @property
     def description(self) -> str:
-        """Number and shape of the inputs, number of classes and source, in a line."""
-        return f"{len(self)} inputs of {'×'.join(map(str, self.shape))} in {self.classes} classes from {self.source}"
+        """Number and shape of the inputs, number of classes, their names if they are few, and source, in a line."""
+        names = ", ".join(self.class_names)
+        named = f" ({names})" if 0 < len(names) <= _ROOM_FOR_NAMES else ""
+        shape = "×".join(map(str, self.shape))
+        return f"{len(self)} inputs of {shape} in {self.classes} classes{named} from {self.source}"
 
     @property
     def fingerprint(self) -> str:
@@ -83,7 +104,7 @@ class Labelled:
     def sample(self, count: int | None, seed: int = 0) -> Labelled:
         """Draw ``count`` inputs in random order, without repetition; all if ``None`` or if there are no more."""
         order = np.random.default_rng(seed).permutation(len(self))[:count]
-        return Labelled(self.inputs[order], self.labels[order], self.source)
+        return self._chosen(order)
 
     def each(self, count: int) -> Labelled:
         """Return the first ``count`` inputs of each class, in their order."""
@@ -92,7 +113,10 @@ class Labelled:
             in_class = self.labels == label
             rank_in_class[in_class] = np.arange(in_class.sum())
         kept = rank_in_class < count
-        return Labelled(self.inputs[kept], self.labels[kept], self.source)
+        return self._chosen(kept)
+
+    def _chosen(self, numbers: Array) -> Labelled:
+        return Labelled(self.inputs[numbers], self.labels[numbers], self.source, self.class_names)
 
 
 def load_labelled(

@@ -9,25 +9,51 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+import torch
+from PIL import Image
 
-from assay.core.errors import AssayError
+from assay.core.errors import AssayError, first_line
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Color = Literal["grey", "rgb"]
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".pgm", ".ppm"})
 
 
+def as_array(values: Any, what: str) -> Array:
+    """Convert anything like an array to NumPy: lists, tensors on any device, with or without gradients.
+
+    Args:
+        values: What to convert.
+        what: What the error calls the values, where they are no array.
+    """
+    if isinstance(values, torch.Tensor):
+        values = values.detach().cpu()
+        values = values.float() if values.dtype == torch.bfloat16 else values
+    try:
+        return np.asarray(values)
+    except Exception as error:  # an object converts itself by code of its own
+        raise AssayError(f"{what} is no array of numbers ({first_line(error)})") from error
+
+
 def read_picture(path: Path) -> Image.Image:
-    """Read a picture: 8-bit grey (mode L) or colour (RGB); 16-bit and floating-point as mode F, in [0, 1]."""
+    """Read a picture: 8-bit grey (mode L) or colour (RGB); 16-bit grey and floating-point as mode F, in [0, 1].
+
+    Pictures of one bit become grey. Palettes, transparency (RGBA, which is dropped) and CMYK become RGB. Colours of 16
+    bits are read as 8 bits.
+    """
     try:
         with Image.open(path) as image:
             image.load()
-            if image.mode.startswith("I"):
-                return Image.fromarray(np.asarray(image, dtype=np.float32) / 65535)
-            return image if image.mode in ("L", "F") else image.convert("L" if image.mode == "1" else "RGB")
-    except (UnidentifiedImageError, OSError, SyntaxError) as error:
-        raise AssayError(f"{path} cannot be read as a picture ({error})") from error
+            return standard_picture(image)
+    except Exception as error:  # the readers of PIL raise errors of many kinds when a file is damaged
+        raise AssayError(f"{path} cannot be read as a picture ({first_line(error)})") from error
+
+
+def standard_picture(image: Image.Image) -> Image.Image:
+    """Convert a picture of any mode to one of the modes L, RGB and F, as `read_picture` says."""
+    if image.mode.startswith("I"):
+        return Image.fromarray(np.asarray(image, dtype=np.float32) / 65535)
+    return image if image.mode in ("L", "F") else image.convert("L" if image.mode == "1" else "RGB")
 
 
 def picture_to_array(image: Image.Image, size: int | tuple[int, int] | None, color: Color | None) -> Array:

@@ -1,0 +1,106 @@
+"""Many files of pictures as one array, and the classes of a folder of class folders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from assay.core.errors import AssayError
+from assay.stimuli.pictures import SUFFIXES, Array, Color, picture_to_array, read_picture
+
+Size = int | tuple[int, int]
+
+
+def pictures_in(folder: Path) -> list[Path]:
+    """Return the files of pictures that lie in a folder itself, in the order of their names."""
+    return sorted(p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file())
+
+
+def read_pictures(files: Sequence[Path], size: Size | None = None, color: Color | None = None) -> Array:
+    """Read pictures of one shape into one array N×C×H×W, uint8 where all files have 8 bits, else float32 in [0, 1].
+
+    Args:
+        files: The files, at least one.
+        size: Side of the square to cut from the centre and resize to, or (height, width) to resize the whole to.
+        color: ``"grey"`` or ``"rgb"`` to convert to; by default pictures stay as stored.
+    """
+    require_size(size)
+    if color not in (None, "grey", "rgb"):
+        raise AssayError(f"color={color!r} is not 'grey', 'rgb' or None")
+    arrays: list[Array] = []
+    for file in files:
+        array = picture_bytes(read_picture(file), size, color)
+        if arrays and array.shape != arrays[0].shape:
+            raise AssayError(different_shapes(str(files[0]), arrays[0].shape, str(file), array.shape))
+        arrays.append(array)
+    if len({array.dtype for array in arrays}) > 1:  # bytes among 16-bit pictures become shares of 255
+        arrays = [a.astype(np.float32) / 255 if a.dtype == np.uint8 else a for a in arrays]
+    return np.stack(arrays)
+
+
+def different_shapes(first: str, one: tuple[int, ...], second: str, other: tuple[int, ...]) -> str:
+    """Return the sentence about two pictures that do not fit in one array, and what to do about them."""
+    remedies = ["size=…, which cuts the central square and resizes it,"] if one[-2:] != other[-2:] else []
+    remedies += ["color='rgb' or color='grey'"] if one[0] != other[0] else []
+    shapes = ["×".join(map(str, shape)) for shape in (one, other)]
+    give = " and ".join(remedies) or "arrays of one shape"
+    return f"{first} is {shapes[0]} and {second} is {shapes[1]} (C×H×W), which do not go in one array: give {give}" + (
+        " to assay.stimuli.as_labelled or as_images" if remedies else ""
+    )
+
+
+def picture_bytes(image: Image.Image, size: Size | None = None, color: Color | None = None) -> Array:
+    """Convert a picture as `picture_to_array` does, to uint8 where it has 8 bits: the same values, a quarter as large."""
+    array = picture_to_array(image, size, color)
+    return array if image.mode == "F" else np.rint(array * 255).astype(np.uint8)
+
+
+def require_size(size: Any) -> None:
+    """Refuse a size that is neither None, a positive number of pixels nor (height, width)."""
+    sides = (size,) if isinstance(size, int) else () if size is None else size
+    fits = isinstance(sides, (tuple, list)) and (isinstance(size, int) or size is None or len(sides) == 2)
+    if not fits or any(isinstance(s, bool) or not isinstance(s, int) or s < 1 for s in sides):
+        raise AssayError(f"size={size!r} is not a positive number of pixels, or (height, width)")
+
+
+def class_folders(folder: Path, argument: str) -> tuple[list[Path], list[int], tuple[str, ...]]:
+    """List the pictures of a folder of class folders, the class of each, and the names of the classes.
+
+    Classes are numbered in the alphabetical order of their folders, as torchvision's ``ImageFolder`` does. Pictures may
+    lie deeper in the folder of their class.
+
+    Args:
+        folder: The folder whose sub-folders are the classes.
+        argument: The argument that errors name.
+    """
+    inside = sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+    files_by_class = {
+        place.name: sorted(p for p in place.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
+        for place in inside
+    }
+    known = ", ".join(sorted(SUFFIXES))
+    if not any(files_by_class.values()):
+        if pictures_in(folder):
+            remedy = "put the pictures of each class in a sub-folder with its name, or give (inputs, labels)"
+            raise AssayError(f"{argument}={str(folder)!r} holds pictures without labels: {remedy}")
+        raise AssayError(f"{argument}={str(folder)!r} holds no class folders with pictures ({known}) and no IDX files")
+    for place in inside:
+        if not files_by_class[place.name]:
+            raise AssayError(f"{argument}: the class folder {place} holds no pictures ({known}): fill or remove it")
+    split = next((place for place in inside if place.name.lower() in _SPLITS and not pictures_in(place)), None)
+    if split is not None:
+        raise AssayError(
+            f"{argument}={str(folder)!r} holds parts of a data set, not classes: give one, such as {split}"
+        )
+    if len(inside) < 2:
+        raise AssayError(f"{argument}={str(folder)!r} has one class folder, {inside[0].name!r}: give at least two")
+    files = [file for place in inside for file in files_by_class[place.name]]
+    labels = [label for label, place in enumerate(inside) for _ in files_by_class[place.name]]
+    return files, labels, tuple(files_by_class)
+
+
+_SPLITS = ("train", "training", "test", "testing", "val", "valid", "validation")

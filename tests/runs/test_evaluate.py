@@ -182,7 +182,9 @@ def test_an_interrupted_rerun_never_shows_the_old_numbers(tmp_path, monkeypatch)
         (lambda: pd.DataFrame({"x": [1, "a", None, {}]}), "ArrowInvalid"),
         (lambda: pd.DataFrame({"subject": [1]}), "has a column 'subject'"),
         (lambda: pd.DataFrame(), "returned no rows"),
-        (lambda: 3, "no rows"),
+        (lambda: 3, "the measure returned 3: it must return a pandas DataFrame"),
+        (lambda: None, "the measure returned None: it must return a pandas DataFrame"),
+        (lambda: [1, 2], "the measure returned [1, 2] (list)"),
     ],
 )
 def test_a_table_that_cannot_be_kept_is_a_failed_cell(tmp_path, monkeypatch, table, error):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import textwrap
 from collections.abc import Iterable
 from typing import Any
+
+_LONGEST = 60  # characters of a value in a sentence
 
 
 class AssayError(ValueError):
@@ -20,6 +23,19 @@ def first_line(error: BaseException) -> str:
     """
     message = str(error).strip()
     return message.splitlines()[0] if message else type(error).__name__
+
+
+def shown(value: Any) -> str:
+    """A value as part of a sentence: what it says of itself, cut short, and its type where that does not show.
+
+    >>> shown(None), shown("a"), shown(int), shown(range(3))
+    ('None', "'a'", 'int', 'range(0, 3) (range)')
+    """
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return textwrap.shorten(repr(value), _LONGEST, placeholder="…")
+    if isinstance(value, type):
+        return value.__name__
+    return f"{textwrap.shorten(repr(value), _LONGEST, placeholder='…')} ({type(value).__name__})"
 
 
 def optional(package: str, extra: str, what: str) -> Any:

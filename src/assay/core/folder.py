@@ -86,7 +86,14 @@ class Folder:
         fs = self._place[0]
         if not fs.exists(self.path(folder)):
             return []
-        names = (PurePosixPath(p).name for p in fs.ls(self.path(folder), detail=False, refresh=True))
+        if not fs.isdir(self.path(folder)):
+            raise AssayError(
+                f"{self.path(folder)} is a file where a folder is wanted: move it, or choose another place"
+            )
+        try:
+            names = [PurePosixPath(p).name for p in fs.ls(self.path(folder), detail=False, refresh=True)]
+        except OSError as error:
+            raise self._unreadable(folder, error) from error
         return sorted(f"{folder}/{n}" for n in names if n.endswith(suffix) and not n.startswith(_TEMPORARY))
 
     def write(self, name: str, data: bytes, durable: bool = True) -> None:

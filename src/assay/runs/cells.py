@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import textwrap
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -14,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from assay.core.errors import AssayError, first_line
+from assay.core.errors import AssayError, first_line, shown
 from assay.core.folder import Folder
 from assay.measures.evidence import Evidence
 from assay.runs.evidence import evidence_table
@@ -100,15 +99,20 @@ class CellTables:
     def of(cls, table: pd.DataFrame, summary: pd.DataFrame, evidence: Iterable[Evidence] = ()) -> CellTables:
         """Convert, with an error for what cannot be kept."""
         for frame, made_by in ((table, "the measure"), (summary, "the measure's summary()")):
-            if not isinstance(frame, pd.DataFrame):
-                raise AssayError(f"{made_by} returned {_shown(frame)}: it must return a pandas DataFrame")
-            if frame.empty:
-                raise AssayError(f"{made_by} returned no rows")
+            require_rows(frame, made_by)
             if "subject" in frame.columns:
                 raise AssayError("the measure's table has a column 'subject', which the run adds itself: rename it")
         whole = pa.Table.from_pandas(table, preserve_index=False)
         short = whole if summary is table else pa.Table.from_pandas(summary, preserve_index=False)
         return cls(whole, short, evidence_table(evidence))
+
+
+def require_rows(table: Any, made_by: str = "the measure") -> None:
+    """Refuse what is no table, or one without rows, by an error that says what was returned instead."""
+    if not isinstance(table, pd.DataFrame):
+        raise AssayError(f"{made_by} returned {shown(table)}: it must return a pandas DataFrame")
+    if table.empty:
+        raise AssayError(f"{made_by} returned no rows")
 
 
 def write_cell(folder: Folder, key: CellKey, info: CellInfo, tables: CellTables | None, probe: bytes = b"") -> None:
@@ -156,11 +160,6 @@ def read_probe(folder: Folder, name: str) -> bytes:
         return bytes(metadata.get(_PROBE, b""))
     except _DAMAGE as error:
         raise _damaged(folder, name, error) from error
-
-
-def _shown(value: Any) -> str:
-    """A value in a sentence: what it says of itself, cut short, and its type."""
-    return "None" if value is None else f"{textwrap.shorten(repr(value), 60)} ({type(value).__name__})"
 
 
 def _damaged(folder: Folder, name: str, error: Exception) -> AssayError:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
-from assay.core.errors import AssayError, first_line, optional
+from assay.core.errors import AssayError, first_line, optional, shown
 from assay.core.progress import listening_to_stages
 from assay.core.user_code import code_in, folders_searched, modules_beside
 
@@ -52,8 +52,11 @@ class Workers:
     preload: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.processes < 0:
-            raise AssayError(f"processes={self.processes} must be at least 0")
+        whole = isinstance(self.processes, int) and not isinstance(self.processes, bool)
+        if not whole or self.processes < 0:
+            raise AssayError(f"processes={shown(self.processes)} must be a whole number, at least 0")
+        if not isinstance(self.ray, (bool, str)):
+            raise AssayError(f"ray={shown(self.ray)} must be True, False or the address of a cluster")
 
 
 @dataclass(frozen=True)

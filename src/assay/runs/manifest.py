@@ -8,15 +8,16 @@ import os
 import platform
 import subprocess
 import sys
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
-from assay.core.errors import AssayError
+from assay.core.errors import AssayError, first_line
 from assay.core.folder import Folder
-from assay.runs.cells import CellKey
+from assay.runs.cells import FOLDER, CellKey
 
 FORMAT = 2
 """Version of the run folder. 1, without a number, also held joined tables and the records of all cells."""
@@ -45,6 +46,7 @@ class MeasureRecord:
     quantity: str = ""
     higher_is: str = ""
     code_version: str = ""
+    fingerprint: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
     given: list[str] = field(default_factory=list)
     defaulted: list[str] = field(default_factory=list)
@@ -80,11 +82,12 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Folder) -> Manifest:
-        """Read that of a run; one of an older format is understood, a field of a newer one is passed over."""
+        """Read that of a run; one of an older format is understood, one of a newer format is an error that says so."""
         data = folder.read_json(MANIFEST)
         try:
             if not isinstance(data, dict):
-                raise ValueError("it is no mapping")
+                raise TypeError("it is no mapping")
+            _require_known_format(data.get("format", 1), folder)
             subjects = {
                 name: _record(SubjectRecord, {"network": record.get("class", ""), **record})
                 for name, record in data["subjects"].items()
@@ -94,17 +97,79 @@ class Manifest:
             parts = {"subjects": subjects, "measures": measures, "cells": cells}
             manifest: Manifest = _record(cls, {**data, "format": data.get("format", 1), **parts})
             return manifest
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
+            damage = f"{type(error).__name__}: {first_line(error)}"
             raise AssayError(
-                f"{folder.path(MANIFEST)} is damaged ({type(error).__name__}: {error}): run the plan again; "
-                "cells that are done are kept"
+                f"{folder.path(MANIFEST)} is damaged ({damage}): run the plan again; cells that are done are kept"
             ) from error
+
+    @classmethod
+    def read_if_there(cls, folder: Folder) -> Manifest | None:
+        """Read what an earlier call left in the folder; None where there is nothing, or nothing whole, of assay's.
+
+        A file of that name which is not the manifest of a run is an error, because a run would overwrite it.
+        """
+        if not folder.exists(MANIFEST):
+            return None
+        try:
+            data = json.loads(folder.read(MANIFEST))
+        except ValueError:  # cut short: assay's own if it lies beside the cells of a run
+            ours = folder.exists(FOLDER)
+        else:
+            ours = isinstance(data, dict) and data.keys() >= _OF_A_RUN
+            if ours:
+                _require_known_format(data.get("format", 1), folder)
+        if not ours:
+            raise AssayError(
+                f"run={folder.url!r} holds a {MANIFEST} that is not that of a run, and would be overwritten: choose "
+                "another folder"
+            )
+        try:
+            return cls.read(folder)
+        except AssayError:  # damaged: it is written anew
+            return None
+
+
+_OF_A_RUN = {"subjects", "measures", "cells"}
+
+
+def _require_known_format(number: Any, folder: Folder) -> None:
+    if type(number) is not int or number < 1:
+        raise AssayError(f"{folder.path(MANIFEST)} has format={number!r}, which is none of a run: delete or move it")
+    if number > FORMAT:
+        raise AssayError(
+            f"{folder.path(MANIFEST)} was written by a newer assay (format {number}; this one knows up to {FORMAT}): "
+            "update assay, or choose another folder"
+        )
 
 
 def _record(kind: type[Any], data: dict[str, Any]) -> Any:
-    """A record from its fields; those it does not know are passed over."""
-    known = {f.name for f in fields(kind)}
-    return kind(**{name: value for name, value in data.items() if name in known})
+    """A record from its fields, whose types are checked; those it does not know are passed over."""
+    hints = _hints(kind)
+    known = {name: value for name, value in data.items() if name in hints}
+    for name, value in known.items():
+        if not _fits(value, hints[name]):
+            raise TypeError(f"{name} is {type(value).__name__} {str(value)[:40]!r}")
+    return kind(**known)
+
+
+@functools.cache
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value has the type of a field; of containers, also what they hold."""
+    if hint is Any:
+        return True
+    origin, inside = get_origin(hint), get_args(hint)
+    if origin is UnionType:
+        return any(_fits(value, one) for one in inside)
+    if origin is list:
+        return isinstance(value, list) and all(_fits(item, inside[0]) for item in value)
+    if origin is dict:
+        return isinstance(value, dict) and all(_fits(item, inside[1]) for item in value.values())
+    return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
 
 
 def now() -> str:

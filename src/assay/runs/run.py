@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
@@ -16,15 +18,33 @@ from assay.runs.evidence import read_evidence
 from assay.runs.manifest import MANIFEST, Manifest
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What one call of `evaluate` did: how many cells were there already, were measured, and failed.
+
+    >>> print(Outcome(kept=3, measured=1, failed=0))
+    3 cells kept, 1 measured, 0 failed
+    """
+
+    kept: int
+    measured: int
+    failed: int
+
+    def __str__(self) -> str:
+        return f"{self.kept} cell{'' if self.kept == 1 else 's'} kept, {self.measured} measured, {self.failed} failed"
+
+
 class Run:
     """A run that is there: its manifest, its cells, its tables.
 
     ``run.table("straightness")`` is the table of a measure over all subjects, ``run.summary(…)`` the short
-    one, ``run.failures`` what went wrong.
+    one, ``run.failures`` what went wrong. Where `evaluate` returned it, ``run.outcome`` says how many cells were
+    measured; it is None for a run that was opened.
     """
 
-    def __init__(self, folder: Folder | str) -> None:
+    def __init__(self, folder: Folder | str | Path, outcome: Outcome | None = None) -> None:
         self.folder = folder if isinstance(folder, Folder) else Folder(str(folder))
+        self.outcome = outcome
         if not self.folder.exists(MANIFEST):
             raise AssayError(f"{self.folder.url} is not a run: it has no {MANIFEST}")
 

@@ -270,7 +270,7 @@ def test_complex_trajectories_turn_in_both_parts():
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_frames():
-    from assay.runs.evaluate import peak_memory
+    from assay.runs.measuring import peak_memory
     from assay.stimuli import Clip
 
     class Endless(Clip):

@@ -2,6 +2,7 @@
 
 from assay.stimuli.camera import CameraClip, camera_sequences, camera_video
 from assay.stimuli.clips import ArrayClip, Clip, FrameFolder
+from assay.stimuli.datasets import as_images, as_labelled, as_sequences
 from assay.stimuli.fades import ContrastFade, PixelFade
 from assay.stimuli.families import Family, ParametricTest
 from assay.stimuli.gratings import Gratings
@@ -46,6 +47,9 @@ __all__ = [
     "Transformed",
     "TurningObject",
     "Video",
+    "as_images",
+    "as_labelled",
+    "as_sequences",
     "camera_sequences",
     "camera_video",
     "fill_range",

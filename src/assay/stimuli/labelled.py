@@ -57,8 +57,8 @@ class Labelled:
             raise AssayError(f"{self.source}: there are {len(inputs)} inputs and labels of shape {labels.shape}")
         if not np.issubdtype(labels.dtype, np.integer) or labels.min() < 0:
             raise AssayError(
-                f"the labels of {self.source} must be whole numbers from 0: assay.stimuli.as_labelled((inputs, labels)) "
-                "numbers classes that have names"
+                f"the labels of {self.source} must be whole numbers from 0; assay.stimuli.as_labelled((inputs, labels))"
+                " numbers classes that have names"
             )
         object.__setattr__(self, "class_names", tuple(self.class_names))
         if self.class_names and len(self.class_names) <= labels.max():

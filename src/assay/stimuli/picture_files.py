@@ -54,7 +54,7 @@ def different_shapes(first: str, one: tuple[int, ...], second: str, other: tuple
 
 
 def picture_bytes(image: Image.Image, size: Size | None = None, color: Color | None = None) -> Array:
-    """Convert a picture as `picture_to_array` does, to uint8 where it has 8 bits: the same values, a quarter as large."""
+    """Convert a picture as `picture_to_array` does, to uint8 where it has 8 bits, a quarter as large."""
     array = picture_to_array(image, size, color)
     return array if image.mode == "F" else np.rint(array * 255).astype(np.uint8)
 

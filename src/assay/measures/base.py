@@ -12,6 +12,7 @@ import pandas as pd
 from assay.core.errors import AssayError, nearest
 from assay.core.fingerprint import fingerprint
 from assay.measures.evidence import Evidence, Measured
+from assay.measures.settings import accept_settings
 from assay.measures.table import Predictor
 from assay.subject.subject import Subject
 
@@ -23,6 +24,10 @@ class Measure(ABC):
     A subclass sets ``name`` (what plans and tables call it) and ``__call__``, which returns one row per
     observation, units in the column names. It keeps no state: the same settings and subject give the same
     table, in any process.
+
+    Settings are taken as people have them (see `assay.measures.settings.accept_settings`): where a setting is annotated
+    `Labelled`, `Images` or `Sequences`, a folder, file, array, data set or table serves too, and a list serves for a
+    tuple. A subclass with a ``__post_init__`` of its own calls that of this class first.
     """
 
     name: ClassVar[str] = ""
@@ -40,6 +45,9 @@ class Measure(ABC):
         super().__init_subclass__(**kwargs)
         if cls.name:
             Measure._registry[cls.name] = cls
+
+    def __post_init__(self) -> None:
+        accept_settings(self)
 
     @abstractmethod
     def __call__(self, subject: Subject) -> pd.DataFrame:

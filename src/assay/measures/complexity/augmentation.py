@@ -145,6 +145,7 @@ class AugmentationRobustness(Measure):
     higher_is: ClassVar[str] = "less robust to augmentation"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_batch_size(self.batch_size)
         require_sample(self.samples, self.bootstrap)
         for name in self.augmentations:

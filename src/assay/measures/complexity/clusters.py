@@ -112,6 +112,7 @@ class ClusterSeparation(Measure):
     higher_is: ClassVar[str] = "less separated classes"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_batch_size(self.batch_size)
         for setting, least in (("rounds", 1), ("images", 2), ("pool", 1), ("bootstrap", 0)):
             if getattr(self, setting) < least:

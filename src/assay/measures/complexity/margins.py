@@ -146,6 +146,7 @@ class Margins(Measure):
     higher_is: ClassVar[str] = "farther from changing its mind"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_batch_size(self.batch_size)
         require_sample(self.samples, self.bootstrap)
         if any(not 0 <= p <= 100 for p in self.percentiles):
@@ -183,7 +184,7 @@ class Margins(Measure):
 
     def evidence(self, measured: Measured) -> list[Evidence]:
         """The accuracy on the sample, and the median distance of an input to the decision boundary."""
-        output = from_rows(measured, [("accuracy", "accuracy on the margins' sample", "higher")])
+        output = from_rows(measured, [("accuracy", "accuracy", "higher")])
         median = "median margin at the input, in units of the data's spread"
         return output + from_rows(measured, [("normalised margin median", median, "higher")], layer=INPUT)
 

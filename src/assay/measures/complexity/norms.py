@@ -177,6 +177,7 @@ class Norms(Measure):
     higher_is: ClassVar[str] = "larger weights"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.convolution not in ("reshaped", "circular"):
             raise AssayError(f"convolution={self.convolution!r} is not 'reshaped' or 'circular'")
 
@@ -189,10 +190,8 @@ class Norms(Measure):
         return pd.DataFrame(self._rows(self._layers(subject)))
 
     def evidence(self, measured: Measured) -> list[Evidence]:
-        """The logarithms of the products of norms and of the path norm: exact, for they depend on the weights alone."""
-        table = measured.table
-        logs = [q for q in table["quantity"].unique() if str(q).startswith("log ")]
-        return from_rows(measured, [(str(quantity), str(quantity), "") for quantity in logs])
+        """The logarithms of the product of spectral norms and of the path norm: exact, for the weights are all of it."""
+        return from_rows(measured, [(name, name, "") for name in ("log spectral product", "log path norm")])
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
         """Take every quantity of the whole network."""

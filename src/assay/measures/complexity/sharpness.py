@@ -134,6 +134,7 @@ class Sharpness(Measure):
     higher_is: ClassVar[str] = "sharper"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_batch_size(self.batch_size)
         require_sample(self.samples, self.bootstrap)
         for kind in self.kinds:

@@ -85,6 +85,7 @@ class Invariance(Measure):
     higher_is: ClassVar[str] = "more invariant"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.signs not in SIGNS:
             raise AssayError(f"signs={self.signs!r} is not 'choose' or 'positive'")
         if self.units not in ("all", "channels", "centre"):

@@ -91,6 +91,7 @@ class PerturbationResponse(Measure):
     higher_is: ClassVar[str] = "less robust to the perturbation"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_batch_size(self.batch_size)
         if self.nonlinearity not in ("after", "before"):
             raise AssayError(f"nonlinearity={self.nonlinearity!r} is not 'after' or 'before'")

@@ -112,6 +112,7 @@ class Straightness(Measure):
     higher_is: ClassVar[str] = "more curved"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_batch_size(self.batch_size)
 
     def check(self, subject: Subject) -> None:

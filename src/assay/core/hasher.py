@@ -313,8 +313,12 @@ class Hasher:
 
     def feed_function(self, function: types.FunctionType) -> None:
         """Feed a function by its code, defaults, and what it closes over or reads from its module."""
-        self.tag("function", qualname(function).encode())
         module = function.__globals__.get("__name__", function.__module__) or ""  # a decorator may have set the latter
+        wrapped = getattr(function, "__wrapped__", None)
+        if module.partition(".")[0] == OURS and isinstance(wrapped, types.FunctionType):
+            self.feed_function(wrapped)  # assay only prepares what it is given (see `assay.Measure`)
+            return
+        self.tag("function", qualname(function).encode())
         if module and not is_followed(module) and not without_file(function):
             self.tag("version", package_version(module.partition(".")[0]).encode())
             # What a decorator of an installed package wraps is the user's own.

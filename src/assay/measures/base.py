@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import pandas as pd
 
@@ -14,7 +15,21 @@ from assay.core.fingerprint import fingerprint
 from assay.measures.evidence import Evidence, Measured
 from assay.measures.settings import accept_settings
 from assay.measures.table import Predictor
+from assay.subject.as_subject import as_subject
 from assay.subject.subject import Subject
+
+F = TypeVar("F", bound=Callable[..., Any])
+_ASK_A_SUBJECT = ("__call__", "check", "measured")
+
+
+def _taking_modules(method: F) -> F:
+    """A method that is asked of a subject, so that it can be asked of a bare torch module too."""
+
+    @functools.wraps(method)
+    def ask(measure: Any, subject: Any) -> Any:
+        return method(measure, as_subject(subject))
+
+    return cast(F, ask)
 
 
 @dataclass(frozen=True)
@@ -23,7 +38,7 @@ class Measure(ABC):
 
     A subclass sets ``name`` (what plans and tables call it) and ``__call__``, which returns one row per
     observation, units in the column names. It keeps no state: the same settings and subject give the same
-    table, in any process.
+    table, in any process. Called with a bare torch module, it measures a `Subject` made of it.
 
     Settings are taken as people have them (see `assay.measures.settings.accept_settings`): where a setting is annotated
     `Labelled`, `Images` or `Sequences`, a folder, file, array, data set or table serves too, and a list serves for a
@@ -43,6 +58,9 @@ class Measure(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        for name in _ASK_A_SUBJECT:
+            if name in vars(cls):
+                setattr(cls, name, _taking_modules(vars(cls)[name]))
         if cls.name:
             Measure._registry[cls.name] = cls
 
@@ -53,9 +71,11 @@ class Measure(ABC):
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Measure one subject, and return a table of one row per observation."""
 
+    @_taking_modules
     def check(self, subject: Subject) -> None:
         """Raise `AssayError` where the settings do not fit the subject; cheap, measures nothing."""
 
+    @_taking_modules
     def measured(self, subject: Subject) -> Measured:
         """Measure one subject, and keep with the table what tells how sure its numbers are, where there is any."""
         return Measured(self(subject))

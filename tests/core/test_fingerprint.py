@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from assay import AssayError
 from assay.core.fingerprint import file_fingerprint, fingerprint
+from assay.core.source_code import source_fingerprint
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
@@ -27,14 +28,25 @@ values = st.recursive(
 @pytest.mark.slow
 @given(values, values)
 def test_equal_fingerprints_mean_equal_values(a, b):
-    same = fingerprint(a) == fingerprint(b)
-    assert same == (repr(_sorted(a)) == repr(_sorted(b)))
+    assert (fingerprint(a) == fingerprint(b)) == (repr(a) == repr(b))
 
 
-def _sorted(value):
-    if isinstance(value, dict):
-        return {k: _sorted(value[k]) for k in sorted(value, key=repr)}
-    return [_sorted(v) for v in value] if isinstance(value, list) else value
+def test_the_order_of_mappings_counts_and_that_of_sets_does_not():
+    """Whoever goes through a mapping sees its order, so that a measure may depend on it."""
+    assert fingerprint({"a": 1, "b": 2}) != fingerprint({"b": 2, "a": 1})
+    assert fingerprint({1: "a", (2,): "b"}) != fingerprint({(2,): "b", 1: "a"})
+    words = ["b", "a", "d", "c"]
+    assert fingerprint(set(words)) == fingerprint(set(reversed(words)))
+
+
+def test_the_order_in_which_attributes_were_set_does_not_count():
+    class Settings(dict):
+        pass
+
+    one, other = Settings(), Settings()
+    one.a, one.b = 1, 2
+    other.b, other.a = 2, 1
+    assert fingerprint(one) == fingerprint(other)
 
 
 def test_boundaries_between_parts_count():
@@ -306,3 +318,43 @@ if __name__ == "__main__":
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
         said.append(done.stdout.split())
     assert all(said[0]) and said[0][0] != said[1][0] and said[0][1] != said[1][1]
+
+
+@pytest.mark.parametrize(
+    ("number", "written"),
+    list(
+        enumerate(
+            [
+                'importlib.import_module("CONST").K',
+                'import_module("CONST").K',
+                'import_module(".CONST", __package__).K',
+                'import_module(name="CONST").K',
+                '__import__("CONST").K',
+                'importlib.import_module("PASSING").K',
+                "lazy.K",
+            ]
+        )
+    ),
+)
+def test_a_module_that_is_imported_by_a_call_is_followed(tmp_path, monkeypatch, number, written):
+    """By a call with the name written in it; a name that is computed cannot be followed."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.syspath_prepend(tmp_path)
+    names = {"CONST": f"const{number}", "PASSING": f"passing{number}", "USER": f"user{number}"}
+
+    def write(path: str, text: str) -> None:
+        for word, name in names.items():
+            path, text = path.replace(word, name), text.replace(word, name)
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+
+    imports = 'import importlib\nfrom importlib import import_module\nlazy = import_module("PASSING")\n'
+    write("PASSING/__init__.py", "from CONST import K")
+    write("USER/__init__.py", "")
+    write("USER/code.py", f"{imports}def f():\n    return {written}\n")
+    found = []
+    for k in (1, 22):
+        write("CONST.py", f"K = {k}")
+        write("USER/CONST.py", f"K = {k}")
+        found.append(source_fingerprint(f"user{number}.code"))
+    assert found[0] and found[0] != found[1]

@@ -26,7 +26,11 @@ def fingerprint(*parts: Any) -> str:
     ``fingerprint`` of its own is hashed by that and its class. Any other object is refused, except as an attribute of
     a network or a variable of a function.
 
+    The order of a mapping counts, because code that goes through it can depend on it; that of a set does not.
+
     >>> fingerprint({"a": 1, "b": 2.0}) == fingerprint({"b": 2.0, "a": 1})
+    False
+    >>> fingerprint({"a", "b"}) == fingerprint({"b", "a"})
     True
     >>> fingerprint(1) == fingerprint(1.0)
     False

@@ -182,7 +182,7 @@ class Hasher:
             self.leniently(attributes(value))
         if isinstance(value, Mapping):
             self.tag("mapping", str(len(value)).encode())
-            for key in self.in_order(value):
+            for key in self.keys_of(value):
                 self.feed(key)
                 self.feed(value[key])
         elif isinstance(value, (list, tuple)):
@@ -198,8 +198,12 @@ class Hasher:
         else:
             self.tag("plain", bytes(value) if isinstance(value, bytes) else text(value))
 
+    def keys_of(self, mapping: Mapping[Any, Any]) -> Iterable[Any]:
+        """The keys of a mapping in its own order, which is content: whoever goes through it can see it."""
+        return mapping
+
     def in_order(self, items: Collection[Any]) -> list[Any]:
-        """Keys or members in an order that is the same in every process: words by value, others by hash."""
+        """Members in an order that is the same in every process: words by value, others by hash."""
         if all(type(item) is str for item in items):
             return sorted(items)
         return sorted(items, key=self.digest_of)
@@ -348,6 +352,10 @@ class StateHasher(Hasher):
     def shared(self) -> dict[int, tuple[Any, bytes]]:
         """No digest is kept beyond this hasher, because what an object knows changes."""
         return {}
+
+    def keys_of(self, mapping: Mapping[Any, Any]) -> Iterable[Any]:
+        """The keys of a mapping in an order of their own: what a learner knows is the same in another order."""
+        return self.in_order(mapping)
 
     def feed_object(self, value: Any) -> None:
         """Feed any object by its public attributes; functions and classes by name."""

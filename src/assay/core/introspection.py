@@ -62,7 +62,7 @@ def members(cls: type) -> dict[str, Any]:
     derived = _DERIVED if dataclasses.is_dataclass(cls) else frozenset()
     ours = cls.__module__.partition(".")[0] == OURS
     members = {}
-    for name, value in vars(cls).items():
+    for name, value in sorted(vars(cls).items()):  # a patch that was taken back may have moved one
         generated = name in derived and getattr(getattr(value, "__code__", None), "co_filename", "").startswith("<")
         if name in _ADDED or generated or isinstance(value, (types.MemberDescriptorType, types.GetSetDescriptorType)):
             continue
@@ -124,10 +124,11 @@ def without_file(thing: Any) -> bool:
 
 
 def attributes(value: Any) -> dict[str, Any]:
-    """The attributes of an object, in its dictionary or in slots."""
+    """The attributes of an object, in its dictionary or in slots, by name: the order they were set in is no content."""
     slots = (name for cls in type(value).__mro__ for name in _slots(cls))
     in_slots = {name: getattr(value, name) for name in slots if hasattr(value, name)}
-    return in_slots | dict(getattr(value, "__dict__", {}))
+    held = in_slots | dict(getattr(value, "__dict__", {}))
+    return {name: held[name] for name in sorted(held, key=str)}
 
 
 def _slots(cls: type) -> Iterable[str]:

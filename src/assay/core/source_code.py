@@ -22,6 +22,7 @@ from pathlib import Path
 OURS = "assay"
 # Packages whose distribution has another name than their import.
 _DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "skimage": "scikit-image", "yaml": "PyYAML"}
+_IMPORTING = {"import_module", "__import__"}
 _PASSING_ON = {"__getattr__", "__dir__"}
 
 
@@ -168,7 +169,7 @@ class _Imports(ast.NodeVisitor):
         """The dotted names that a file imports, and the names it passes on, with where they come from."""
         imports = cls(package)
         imports.visit(tree)
-        attributes = _Attributes(imports.modules)
+        attributes = _Attributes(imports.modules, package)
         attributes.visit(tree)
         return tuple({**imports.wanted, **attributes.chains}), imports.passed_on
 
@@ -183,16 +184,27 @@ class _Imports(ast.NodeVisitor):
             self.wanted[alias.name] = None
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        base = node.module or ""
-        if node.level:
-            above = self.package.split(".")
-            above = above[: len(above) - node.level + 1]
-            base = ".".join([*above, *([node.module] if node.module else [])])
+        base = _absolute(self.package, "." * node.level + (node.module or ""))
         for alias in node.names:
             full = base if alias.name == "*" else f"{base}.{alias.name}"
             self.wanted[full] = None
             self.passed_on[alias.asname or alias.name] = full
             self.modules[alias.asname or alias.name] = full
+
+    def visit_Call(self, node: ast.Call) -> None:
+        """Collect an import by a call, as ``importlib.import_module("helpers")``."""
+        module = _imported_by(node, self.package)
+        if module is not None:
+            self.wanted[module] = None
+        self.generic_visit(node)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        """Note which variable holds a module that was imported by a call."""
+        module = _imported_by(node.value, self.package)
+        for target in node.targets:
+            if module is not None and isinstance(target, ast.Name):
+                self.modules[target.id] = module
+        self.generic_visit(node)
 
     def visit_Dict(self, node: ast.Dict) -> None:
         """Collect a table of names and the modules that define them, as a package that loads lazily keeps it."""
@@ -207,8 +219,9 @@ class _Imports(ast.NodeVisitor):
 class _Attributes(ast.NodeVisitor):
     """Collects chains such as ``helpers.scale`` that begin with an imported module."""
 
-    def __init__(self, modules: dict[str, str]) -> None:
+    def __init__(self, modules: dict[str, str], package: str) -> None:
         self.modules = modules
+        self.package = package
         self.chains: dict[str, None] = {}
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
@@ -217,9 +230,31 @@ class _Attributes(ast.NodeVisitor):
         while isinstance(inner, ast.Attribute):
             names.append(inner.attr)
             inner = inner.value
-        if isinstance(inner, ast.Name) and inner.id in self.modules:
-            self.chains[".".join([self.modules[inner.id], *reversed(names)])] = None
+        module = self.modules.get(inner.id) if isinstance(inner, ast.Name) else _imported_by(inner, self.package)
+        if module is not None:
+            self.chains[".".join([module, *reversed(names)])] = None
         self.generic_visit(node)
+
+
+def _imported_by(node: ast.expr, package: str) -> str | None:
+    """The module that a call such as ``import_module("helpers")`` imports; None where the name is not written there."""
+    if not isinstance(node, ast.Call):
+        return None
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    name = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "name"), None)
+    if called not in _IMPORTING or not isinstance(name, ast.Constant) or not isinstance(name.value, str):
+        return None
+    return _absolute(package, name.value)
+
+
+def _absolute(package: str, name: str) -> str:
+    """The full name of a module that a file in a package names, perhaps from where it is, as ``.helpers``."""
+    inner = name.lstrip(".")
+    if inner == name:
+        return name
+    above = package.split(".")
+    above = above[: len(above) - (len(name) - len(inner)) + 1]
+    return ".".join([*above, *([inner] if inner else [])])
 
 
 def _passes_on(node: ast.stmt) -> bool:

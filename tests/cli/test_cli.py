@@ -59,8 +59,8 @@ def test_check_run_report_compare_and_list(tmp_path):
     checked = assay("check", "plan.yaml", cwd=tmp_path)
     assert checked.returncode == 0 and "would run" in checked.stdout and not (tmp_path / "run").exists()
 
-    ran = assay("run", "plan.yaml", "--json", cwd=tmp_path)
-    assert ran.returncode == 0 and ran.stderr == "", "quiet when not a terminal"
+    ran = assay("run", "plan.yaml", "--json", "--quiet", cwd=tmp_path)
+    assert ran.returncode == 0 and ran.stderr == "", "quiet when asked to be"
     result = json.loads(ran.stdout)
     assert result["done"] == 1 and result["failed"] == [] and Path(result["report"]).exists()
 
@@ -91,7 +91,7 @@ def test_a_failed_cell_is_shown_and_exits_with_3(tmp_path):
     write_plan(tmp_path, plan)
     ran = assay("run", "plan.yaml", cwd=tmp_path)
     assert ran.returncode == 3 and "failed: vgg × broken: RuntimeError: <b>it broke</b> & how" in ran.stderr
-    assert "1 cells done, 1 failed" in ran.stdout and (tmp_path / "run" / "report.html").exists()
+    assert "0 cells kept, 1 measured, 1 failed" in ran.stdout and (tmp_path / "run" / "report.html").exists()
 
 
 def test_an_interrupted_run_says_what_is_kept(tmp_path):

@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from assay.cli.terminal import CELLS_FAILED, DIFFERENT, AsJson, OnRay, err, out, print_json, print_table, progress
+from assay.cli.terminal import (
+    CELLS_FAILED,
+    DIFFERENT,
+    AsJson,
+    OnRay,
+    Quiet,
+    err,
+    out,
+    print_json,
+    print_table,
+    progress,
+)
 
 broad = typer.Typer(help="Compare whole learning systems under six conditions.", no_args_is_help=True)
 
@@ -20,7 +31,8 @@ def check(
     plan: PlanFile,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the runs.")] = False,
     run: Annotated[
-        str | None, typer.Option(help="Folder to keep the checks in, for its report; the plan's own if it is there.")
+        str | None,
+        typer.Option(help="Folder to keep the checks in, for its report; by default the plan's own, if it exists."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -66,29 +78,30 @@ def check(
 def run(
     plan: PlanFile,
     only: Annotated[
-        list[str] | None, typer.Option(help="Only this run, anew, as video/6s; may be given again and again.")
+        list[str] | None, typer.Option(help="Do only this run, anew, such as video/6s; may be given several times.")
     ] = None,
-    processes: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 1,
+    processes: Annotated[int, typer.Option(min=1, help="How many runs to do at a time.")] = 1,
     ray: OnRay = False,
     ray_address: Annotated[str | None, typer.Option(help="Address of a Ray cluster.")] = None,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Run what is missing, analyse, and write report.html and slides.pptx; exit code 3 if a run did not end well."""
     from assay.broad.plan import load_broad_plan
 
     loaded = load_broad_plan(plan)
-    with progress():
+    with progress(quiet):
         loaded.execute(processes, tuple(only or ()), ray_address or ray)
     _finish(loaded.folder, as_json)
 
 
 @broad.command()
-def analyze(where: Where, as_json: AsJson = False) -> None:
+def analyze(where: Where, quiet: Quiet = False, as_json: AsJson = False) -> None:
     """Analyse an evaluation again, without training anything; the same results give the same bytes."""
     from assay.broad.protocol import analyze as again
 
     folder = _folder(where)
-    with progress():
+    with progress(quiet):
         again(folder)
     _finish(folder, as_json)
 
@@ -103,7 +116,7 @@ def report(where: Where, as_json: AsJson = False) -> None:
 def compare(
     a: Annotated[str, typer.Argument(help="Folder of an evaluation.")],
     b: Annotated[str, typer.Argument(help="Folder of the same evaluation at another site.")],
-    tolerance: Annotated[float, typer.Option(help="Predictions that differ by up to this are close.")] = 1e-4,
+    tolerance: Annotated[float, typer.Option(help="Count predictions that differ by up to this as close.")] = 1e-4,
     as_json: AsJson = False,
 ) -> None:
     """Compare the results of two sites run by run; exit code 1 if a conclusion differs."""

@@ -7,21 +7,36 @@ from typing import Annotated, Any
 
 import typer
 
-from assay.cli.terminal import CELLS_FAILED, AsJson, OnRay, Processes, err, out, print_json, print_table, progress
+from assay.cli.terminal import (
+    CELLS_FAILED,
+    AsJson,
+    OnRay,
+    Processes,
+    Quiet,
+    err,
+    out,
+    print_json,
+    print_table,
+    progress,
+)
 
-corpus = typer.Typer(help="Train many networks; see which measures tell their gap.", no_args_is_help=True)
+corpus = typer.Typer(
+    help="Train many networks, and see which measures predict their generalization gap.", no_args_is_help=True
+)
 
 PlanFile = Annotated[Path, typer.Argument(help="The plan, a YAML file.")]
 
 
 @corpus.command()
-def train(plan: PlanFile, processes: Processes = 0, ray: OnRay = False, as_json: AsJson = False) -> None:
+def train(
+    plan: PlanFile, processes: Processes = 0, ray: OnRay = False, quiet: Quiet = False, as_json: AsJson = False
+) -> None:
     """Train the networks of a plan that are not trained yet."""
     from assay.studies.corpus.plan import load_corpus_plan
     from assay.studies.corpus.trained import train_corpus
 
     loaded = load_corpus_plan(plan)
-    with progress():
+    with progress(quiet):
         done = train_corpus(loaded, processes=processes, ray=ray)
     rows = _rows(done.table)
     brief = ["network", *done.hyperparameters, "train_accuracy", "test_accuracy", "gap", "epochs"]
@@ -41,19 +56,20 @@ def train(plan: PlanFile, processes: Processes = 0, ray: OnRay = False, as_json:
 def study(
     plan: PlanFile,
     folder: Annotated[
-        str | None, typer.Option("--run", help="Where the run goes, instead of where the plan says.")
+        str | None, typer.Option("--run", help="Folder of the run, instead of the one that the plan names.")
     ] = None,
     processes: Processes = 0,
     ray: OnRay = False,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Ask a plan's measures of every network of its corpus, and rank them by what they tell of the gap."""
+    """Measure every network of a trained corpus, and rank the measures by how well they predict the gap."""
     from assay.report import write_report
     from assay.studies.prediction import study as run_study
     from assay.studies.study_plan import load_study_plan
 
     loaded = load_study_plan(plan)
-    with progress():
+    with progress(quiet):
         done, found = run_study(
             loaded.corpus,
             loaded.measures,

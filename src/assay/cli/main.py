@@ -1,18 +1,48 @@
-"""The command line: ``assay run | check | report | compare | list | demo | broad | corpus``."""
+"""The command line: ``assay init | check | run | report | compare | list | demo | broad | corpus``."""
 
 from __future__ import annotations
 
 import logging
 import sys
+from typing import Annotated
 
+import typer
 from rich.logging import RichHandler
 
+from assay import __version__
 from assay.cli.broad import broad
 from assay.cli.corpus import corpus
-from assay.cli.run import app
+from assay.cli.init import init
+from assay.cli.listing import list_known
+from assay.cli.run import check, compare, demo, report, run
 from assay.cli.terminal import BAD_INPUT, err
 from assay.core.errors import AssayError
 
+app = typer.Typer(
+    help="Find out what neural networks have learned, what they are invariant to, and how they differ.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"assay {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Find out what neural networks have learned, what they are invariant to, and how they differ."""
+
+
+for command in (init, check, run, report, compare, demo):
+    app.command()(command)
+app.command("list")(list_known)
 app.add_typer(broad, name="broad")
 app.add_typer(corpus, name="corpus")
 
@@ -24,9 +54,13 @@ def main() -> None:
     )
     logging.getLogger("assay").setLevel(logging.WARNING)
     try:
-        app(standalone_mode=True)
+        app(prog_name="assay", standalone_mode=True)
     except AssayError as error:
-        err.print(f"assay: {error}", markup=False)
+        sentences = str(error).splitlines()  # several for a plan with several problems
+        for sentence in sentences:
+            err.print(f"assay: {sentence}", markup=False)
+        if len(sentences) > 1:
+            err.print(f"{len(sentences)} problems")
         sys.exit(BAD_INPUT)
 
 

@@ -1,9 +1,9 @@
-"""The commands about runs: ``assay run | check | report | compare | list | demo``."""
+"""The commands about runs: ``assay run | check | report | compare | demo``."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,7 @@ from assay.cli.terminal import (
     AsJson,
     OnRay,
     Processes,
+    Quiet,
     err,
     out,
     print_json,
@@ -21,75 +22,101 @@ from assay.cli.terminal import (
 )
 from assay.core.errors import AssayError
 
-app = typer.Typer(
-    help="Finds out what a neural network has learned.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+if TYPE_CHECKING:
+    from assay.runs.run import Run
+
+PlanFile = Annotated[Path, typer.Argument(help="The plan, a YAML file; 'assay init' writes one to begin with.")]
+RunFolder = Annotated[
+    str | None, typer.Option("--run", help="Folder of the run, instead of the one that the plan names.")
+]
+KeepGoing = Annotated[
+    bool, typer.Option("--keep-going", help="Measure what can be measured, though a measure does not fit a network.")
+]
+LABELS = {
+    "measure": "measure",
+    "column": "column",
+    "rows": "rows compared",
+    "rows_in_one_only": "rows in one run only",
+    "largest_difference": "largest difference",
+    "differs": "differs",
+    "where": "largest at",
+}
+"""The columns of `assay.runs.compare.compare` in words."""
 
 
-@app.command()
 def run(
-    plan: Annotated[Path, typer.Argument(help="The plan, a YAML file.")],
-    folder: Annotated[
-        str | None, typer.Option("--run", help="Where the run goes, instead of where the plan says.")
-    ] = None,
+    plan: PlanFile,
+    folder: RunFolder = None,
     ray: OnRay = False,
     ray_address: Annotated[str | None, typer.Option(help="Address of a Ray cluster.")] = None,
     processes: Processes = 0,
+    keep_going: KeepGoing = False,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Do what a plan says, as far as it is not done yet; then write the report."""
-    from dataclasses import replace
+    """Measure what a plan asks for, as far as it is not measured yet; then write the report.
 
-    from assay.plans.plan import load_plan
+    A plan with a problem is refused before anything is measured (exit code 2). If a cell fails, the others are still
+    measured (exit code 3).
+    """
+    from assay.plans.check import check_plan
     from assay.report import write_report
 
-    loaded = load_plan(plan)
-    if folder is not None:
-        loaded = replace(loaded, run=folder)
-    with progress():
-        done = loaded.execute(ray=ray_address or ray, processes=processes)
+    with progress(quiet):
+        checked = check_plan(plan, folder, pairs=not keep_going)
+        done = checked.plan.execute(ray=ray_address or ray, processes=processes, subjects=checked.subjects)
     path = write_report(done)
     _finish(done, path, as_json)
 
 
-@app.command()
-def check(plan: Annotated[Path, typer.Argument(help="The plan, a YAML file.")], as_json: AsJson = False) -> None:
-    """Check a plan and show what would run: networks are made and shown one frame, nothing is measured."""
+def check(plan: PlanFile, folder: RunFolder = None, keep_going: KeepGoing = False, as_json: AsJson = False) -> None:
+    """Find all problems of a plan, and show what would run.
+
+    Networks are made and shown one input; nothing is measured and nothing is written. Exit code 2 if there is a
+    problem, just when 'assay run' would refuse the plan.
+    """
+    from assay.plans.check import check_plan
+
+    try:
+        checked = check_plan(plan, folder, pairs=not keep_going)
+    except AssayError as error:
+        if as_json:
+            print_json({"plan": str(plan), "problems": str(error).splitlines()})
+        raise
+    rows = _cells(checked)
+    if as_json:
+        print_json({"plan": str(plan), "run": checked.plan.run, "cells": rows, "problems": []})
+    else:
+        print_table(f"{plan}: {len(rows)} cells, run {checked.plan.run}", rows)
+
+
+def _cells(checked: Any) -> list[dict[str, Any]]:
+    """The cells of a plan, and which of them are done."""
     from assay.core.folder import Folder
-    from assay.plans.plan import load_plan
+    from assay.core.user_code import code_in
     from assay.runs.cells import CellKey
     from assay.runs.evaluate import cell_fingerprint
 
-    loaded = load_plan(plan)
-    folder = Folder(loaded.run)
-    rows = []
-    for subject in loaded.load_subjects():
-        for label, measure in loaded.measures.items():
-            try:
-                measure.check(subject)
-            except AssayError as error:
-                raise AssayError(f"{plan}: {subject.name} × {label}: {error}") from error
-            key = CellKey(subject.name, label, cell_fingerprint(subject, measure, loaded.seed))
-            rows.append(
-                {
-                    "subject": subject.name,
-                    "measure": label,
-                    "layers": len(subject.layers),
-                    "state": "done" if folder.exists(key.done) else "would run",
-                }
-            )
-    if as_json:
-        print_json({"plan": str(plan), "run": loaded.run, "cells": rows})
-    else:
-        print_table(f"{plan}: {len(rows)} cells, run {loaded.run}", rows)
+    plan, rows = checked.plan, []
+    folder = Folder(plan.run)
+    with code_in(plan.folder):
+        for subject in checked.subjects:
+            for label, measure in plan.measures.items():
+                key = CellKey(subject.name, label, cell_fingerprint(subject, measure, plan.seed))
+                state = "done" if folder.exists(key.done) else "would run"
+                rows.append({"subject": subject.name, "measure": label, "layers": _layers(subject), "state": state})
+    return rows
 
 
-@app.command()
-def report(run: Annotated[str, typer.Argument(help="A run folder.")], as_json: AsJson = False) -> None:
-    """Write a run's report.html."""
+def _layers(subject: Any) -> int | None:
+    try:
+        return len(subject.layers)
+    except AssayError:  # no measure has shown the network an input, so that its layers are not known
+        return None
+
+
+def report(run: Annotated[str, typer.Argument(help="Folder of a run.")], as_json: AsJson = False) -> None:
+    """Write the report of a run, report.html in its folder."""
     from assay.report import write_report
     from assay.runs.run import Run
 
@@ -97,14 +124,13 @@ def report(run: Annotated[str, typer.Argument(help="A run folder.")], as_json: A
     print_json({"report": path}) if as_json else out.print(path, markup=False)
 
 
-@app.command()
 def compare(
-    run_a: Annotated[str, typer.Argument(help="A run folder.")],
-    run_b: Annotated[str, typer.Argument(help="Another.")],
-    tolerance: Annotated[float, typer.Option(help="Differences up to this are none.")] = 0.0,
+    run_a: Annotated[str, typer.Argument(help="Folder of a run.")],
+    run_b: Annotated[str, typer.Argument(help="Folder of another run.")],
+    tolerance: Annotated[float, typer.Option(min=0.0, help="Ignore differences up to this size.")] = 0.0,
     as_json: AsJson = False,
 ) -> None:
-    """Compare the tables of two runs; exit code 1 if they differ."""
+    """Compare the tables of two runs number by number; exit code 1 if they differ."""
     from assay.runs.compare import compare as compare_runs
     from assay.runs.run import Run
 
@@ -113,73 +139,46 @@ def compare(
     if as_json:
         print_json(rows)
     else:
-        print_table("differences", rows)
+        yes_no = {True: "yes", False: "no"}
+        shown = [{LABELS.get(k, k): yes_no[v] if k == "differs" else v for k, v in row.items()} for row in rows]
+        print_table(f"{run_a} and {run_b}", shown)
+        out.print(f"{sum(row['differs'] for row in rows)} of {len(rows)} columns differ")
     if table["differs"].any():
         raise typer.Exit(DIFFERENT)
 
 
-@app.command("list")
-def list_known(
-    source: Annotated[str | None, typer.Argument(help="A network, to list its layers instead.")] = None,
-    shape: Annotated[str, typer.Option("--input", help="Shape of one input of that network.")] = "3x224x224",
+def demo(
+    folder: Annotated[str, typer.Option("--run", help="Folder of the run.")] = "runs/demo",
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """List measures and networks; or the layers of one network."""
-    if source is not None:
-        from assay.subject.source import SubjectSource
-
-        subject = SubjectSource(source).load()
-        try:
-            subject.example = tuple(int(side) for side in shape.split("x"))
-        except ValueError:
-            raise AssayError(f"--input {shape} is not a shape such as 3x224x224") from None
-        layers = subject.layers
-        print_json({"layers": layers}) if as_json else out.print("\n".join(layers), markup=False)
-        return
-    from assay import networks
-    from assay.measures import Measure
-
-    measures = [{"name": n, "what": (m.__doc__ or "").partition("\n")[0]} for n, m in Measure.known().items()]
-    made = [
-        {"name": f"assay.networks:{n}", "what": (getattr(networks, n).__doc__ or "").partition("\n")[0]}
-        for n in networks.__all__
-    ]
-    if as_json:
-        print_json({"measures": measures, "networks": made})
-    else:
-        print_table("measures", measures)
-        print_table("networks", made)
-
-
-@app.command()
-def demo(
-    folder: Annotated[str, typer.Option("--run", help="Where the run goes.")] = "runs/demo", as_json: AsJson = False
-) -> None:
-    """Run the demonstration: straightness of four networks on camera motion over photographs."""
+    """Run the demonstration: the straightness of four networks on camera motion over photographs."""
     from assay.cli.demo import run_demo
     from assay.report import write_report
 
-    with progress():
+    with progress(quiet):
         done = run_demo(folder)
     _finish(done, write_report(done), as_json)
 
 
-def _finish(done: Any, report_path: str, as_json: bool) -> None:
+def _finish(done: Run, report_path: str, as_json: bool) -> None:
     """Say how a run went; the report's path comes last."""
-    failures = done.failures
+    failures, outcome = done.failures, done.outcome
     if as_json:
         print_json(
             {
                 "run": done.path,
                 "report": report_path,
-                "done": sum(c.status == "done" for c in done.cells),
+                "done": done.done,
+                "kept": None if outcome is None else outcome.kept,
+                "measured": None if outcome is None else outcome.measured,
                 "failed": [{"subject": f.subject, "measure": f.measure, "error": f.error} for f in failures],
             }
         )
     else:
         for failure in failures:
             err.print(f"failed: {failure.subject} × {failure.measure}: {failure.error}", markup=False)
-        out.print(f"{len(done.cells) - len(failures)} cells done, {len(failures)} failed")
+        out.print(str(outcome))
         out.print(report_path, markup=False)
     if failures:
         raise typer.Exit(CELLS_FAILED)

@@ -14,25 +14,31 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from assay.cli.lines import ProgressLines
 from assay.core.progress import listening
 
-out = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+_WIDE = 160  # columns of a table in a pipe or file, which has no width of its own
+out = Console(highlight=False, soft_wrap=not sys.stdout.isatty(), width=None if sys.stdout.isatty() else _WIDE)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 BAD_INPUT, CELLS_FAILED, DIFFERENT, INTERRUPTED = 2, 3, 1, 130
 
-Processes = Annotated[int, typer.Option(help="Jobs at a time, each in a process of this machine; 0 for this one.")]
-OnRay = Annotated[bool, typer.Option("--ray", help="Put each job on a Ray cluster, found or started here.")]
+Processes = Annotated[
+    int,
+    typer.Option(min=0, help="How many jobs to do at a time, each in a process of this machine; 0 for this process."),
+]
+OnRay = Annotated[bool, typer.Option("--ray", help="Do each job on a Ray cluster, found or started here.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 
 
 def print_json(value: Any) -> None:
-    """For programs."""
+    """Print a value for programs."""
     typer.echo(json.dumps(value, indent=1, default=str))
 
 
 def print_table(title: str, rows: list[dict[str, Any]]) -> None:
-    """For people."""
+    """Print rows as a table for people."""
     table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
     for column in rows[0] if rows else ():
         table.add_column(column, overflow="fold")
@@ -48,10 +54,14 @@ def _cell(value: Any) -> str:
 
 
 @contextmanager
-def progress() -> Iterator[None]:
-    """Bars with the time left on a terminal; nothing elsewhere."""
-    if not sys.stderr.isatty():
+def progress(quiet: bool = False) -> Iterator[None]:
+    """Show the progress of the block with the time left: bars on a terminal, now and then a line elsewhere."""
+    if quiet:
         with _interruptible():
+            yield
+        return
+    if not sys.stderr.isatty():
+        with listening(ProgressLines(lambda line: err.print(line, markup=False))), _interruptible():
             yield
         return
     columns = (

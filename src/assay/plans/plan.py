@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from assay.core.errors import AssayError, nearest
 from assay.core.user_code import code_in, import_named
 from assay.measures.base import Measure
@@ -87,6 +89,7 @@ class Plan:
 KEYS = {
     "subjects": "The networks, a list: a source, or a mapping with the keys below.",
     "measures": "What is measured of each network, a list of mappings: the key `measure`, and its settings.",
+    "data": "Labelled data for every measure that takes data and names none of its own.",
     "run": "Folder or URL of the run; by default `runs/` and the name of the plan.",
     "seed": "Seed of the random numbers at the start of every cell; 0 by default.",
     "resources": "What one cell needs on a Ray cluster.",
@@ -121,12 +124,14 @@ def read_plan(path: str | Path, problems: Collector) -> Plan:
                 if source.label in sources:
                     node.fail(f"a second subject is called {source.label!r}: give it a name of its own")
                 sources[source.label] = source, node.where
+        data = _shared_data(entries.get("data"), problems)
         for node in _listed(root, "measures", problems):
             with problems.watching():
-                label, measure = load_measure(node)
+                label, measure = load_measure(node, data)
                 if label in measures:
                     node.fail(f"a second measure is called {label!r}: give it a name of its own")
-                measures[label] = measure, node.where
+                if getattr(measure, "data", None) is not _STAND_IN:
+                    measures[label] = measure, node.where
     with problems.watching():
         run = convert(root["run"], str, {}) if "run" in entries else run
     with problems.watching():
@@ -146,6 +151,19 @@ def read_plan(path: str | Path, problems: Collector) -> Plan:
         measure_places={label: where for label, (_, where) in measures.items()},
         folder=path.parent,
     )
+
+
+_STAND_IN = Labelled(np.zeros((2, 1), np.float32), np.arange(2), "data that could not be loaded")
+
+
+def _shared_data(node: Node | None, problems: Collector) -> Labelled | None:
+    """The data of all measures; where they cannot be loaded, others, so that the measures' own settings are read."""
+    if node is None:
+        return None
+    with problems.watching():
+        data: Labelled = convert(node, Labelled, STIMULI)
+        return data
+    return _STAND_IN
 
 
 def _listed(root: Node, key: str, problems: Collector) -> list[Node]:

@@ -7,8 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from assay.core.errors import nearest
+from assay.core.errors import AssayError, nearest
+from assay.plans.data import clips_in, image_set, labelled_data
 from assay.plans.settings import Node, build, convert
+from assay.plans.types import shown
 from assay.stimuli import (
     Family,
     Gratings,
@@ -25,8 +27,6 @@ from assay.stimuli import (
     camera_sequences,
     camera_video,
     load_coil20,
-    load_images,
-    load_labelled,
     load_sequences,
     turning_objects,
 )
@@ -35,7 +35,9 @@ CONTROLS = ("natural", "pixel_fade", "contrast_fade")
 
 
 def load_sequences_node(node: Node) -> Sequences:
-    """Sequences as a plan writes them: one of `SEQUENCES` with its settings, and ``control``."""
+    """Sequences as a plan writes them: one of `SEQUENCES` with its settings, and ``control``; or a folder or file."""
+    if isinstance(node.value, str):
+        return _at(node, clips_in, convert(node, Path, {}))
     entries = dict(node.items())
     controls = ["natural"]
     if "control" in entries:
@@ -49,6 +51,8 @@ def load_sequences_node(node: Node) -> Sequences:
         folder = convert(entries["folder"], Path, {})
         rest = replace(node, value={k: v for k, v in settings.value.items() if k != "folder"})
         natural = build(load_sequences, rest, folder=folder)
+    elif "path" in entries:
+        natural = _from_path(clips_in, "a folder or file of clips")(settings)
     else:
         natural = _one_of(settings, SEQUENCES, "'folder' (frames or videos)")
     by_condition = {
@@ -69,17 +73,29 @@ def _moving(node: Node) -> Sequences:
     return moving[motion]
 
 
-def _from_path(load: Callable[..., Any], folder: str) -> Callable[[Node], Any]:
-    """A loader that calls ``load`` with the entry ``path``, and the other entries as settings."""
+def _from_path(load: Callable[..., Any], places: str) -> Callable[[Node], Any]:
+    """A loader that calls ``load`` with the entry ``path``, and the other entries as settings; or with a path alone."""
 
     def loader(node: Node) -> Any:
+        if isinstance(node.value, str):
+            return _at(node, load, convert(node, Path, {}))
+        if not isinstance(node.value, dict):
+            node.fail(f"is {shown(node.value)}, expected the path of {places}, or a mapping with the key 'path'")
         entries = dict(node.items())
         if "path" not in entries:
-            node.fail(f"lacks the key 'path' ({folder}, or an .npz file)")
+            node.fail(f"lacks the key 'path' ({places})")
         rest = replace(node, value={k: v for k, v in node.value.items() if k != "path"})
         return build(load, rest, path=convert(entries["path"], Path, {}))
 
     return loader
+
+
+def _at(node: Node, load: Callable[[Path], Any], path: Path) -> Any:
+    """Load from a path; what is wrong with it is said with the place in the plan."""
+    try:
+        return load(path)
+    except AssayError as error:
+        raise AssayError(f"{node.where}: {error}") from error
 
 
 def _perturbation(node: Node) -> Perturbation:
@@ -121,9 +137,23 @@ TESTS: dict[str, Callable[[Node], Any]] = {
 }
 STIMULI: dict[Any, Callable[[Node], Any]] = {
     Sequences: load_sequences_node,
-    Images: _from_path(load_images, "a folder of pictures"),
-    Labelled: _from_path(load_labelled, "a folder of IDX files"),
+    Images: _from_path(image_set, "a folder of pictures, or an .npz, .npy or .csv file"),
+    Labelled: _from_path(labelled_data, "a folder of class folders or IDX files, or an .npz, .npy or .csv file"),
     Perturbation: _perturbation,
     Family: lambda node: build(Family, node),
     InvarianceTest: lambda node: _one_of(node, TESTS),
 }
+FACTORIES: dict[str, dict[str, Callable[..., Any]]] = {
+    "sequences": {
+        "folder": load_sequences,
+        "camera": camera_sequences,
+        "moving": camera_video,
+        "objects": turning_objects,
+        "coil20": load_coil20,
+    },
+    "tests of invariance": {"gratings": Gratings, "video": NaturalVideo, "parametric": ParametricTest},
+    "data": {"labelled data": labelled_data, "images": image_set},
+}
+"""What makes the stimuli that plans write, by group and key: the source of their documentation."""
+HIDDEN: dict[str, tuple[str, ...]] = {"coil20": ("path",), "folder": ("folder",)}
+"""Settings that are the value of the key itself."""

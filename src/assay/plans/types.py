@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Union
 
@@ -29,7 +30,7 @@ _WORDS = {
     type(None): "null",
     np.ndarray: "the path of an .npy file or a list of numbers",
 }
-_BRIEF = {
+_BRIEF: dict[Any, str] = {
     int: "whole number",
     float: "number",
     str: "text",
@@ -38,6 +39,7 @@ _BRIEF = {
     Any: "anything",
     type(None): "null",
     np.ndarray: "array",
+    "Labelled": "labelled data",
 }
 
 
@@ -95,7 +97,8 @@ def described(kind: Any) -> str:
     inner = typing.get_args(kind)
     base = plain(kind)
     if is_union(kind):
-        return " or ".join(dict.fromkeys(described(k) for k in inner))
+        kept = [k for k in inner if plain(k) is not Callable and not (k is int and float in inner)]
+        return " or ".join(dict.fromkeys(described(k) for k in kept))
     if base is Literal:
         return " or ".join(map(repr, inner))
     if base in LISTS:
@@ -107,7 +110,8 @@ def described(kind: Any) -> str:
         return f"list of {_in_a_list(each[0])}"
     if base in MAPPINGS:
         return f"mapping to {described(inner[1])}" if inner and inner[1] is not Any else "mapping"
-    return _BRIEF.get(base, getattr(base, "__name__", str(base)).lower())
+    name = getattr(base, "__name__", str(base))
+    return _BRIEF.get(base) or _BRIEF.get(name, re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
 
 
 def _in_a_list(kind: Any) -> str:

@@ -1,0 +1,140 @@
+"""Data as plans write them: a folder or a file, with the part, the size and the names of what is in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from assay.core.errors import AssayError, first_line, nearest
+from assay.stimuli import Images, Labelled, Sequences, load_images, load_labelled
+from assay.stimuli.datasets import LIMIT, as_images, as_labelled, as_sequences
+from assay.stimuli.pictures import Color
+
+Size = int | tuple[int, int]
+
+
+def labelled_data(
+    path: Path,
+    split: str | None = None,
+    size: Size | None = None,
+    color: Color | None = None,
+    inputs: str | None = None,
+    labels: str | None = None,
+    limit: int = LIMIT,
+) -> Labelled:
+    """Labelled data: a folder of class folders or of IDX files, an ``.npz``, ``.npy`` or ``.csv`` file.
+
+    Args:
+        path: The folder or file. In a ``.csv`` file the columns ``path`` (relative to the file) and ``label``.
+        split: Which part: the sub-folder of this name; in an ``.npz`` file the arrays ``train_images`` and
+            ``train_labels``, or ``test_…``; in a ``.csv`` file the rows with this word in the column ``split``.
+        size: Side to which the central square of pictures in files is resized, or height and width.
+        color: ``grey`` or ``rgb``, to convert pictures in files to.
+        inputs: Name of the array of inputs in an ``.npz`` file.
+        labels: Name of the array of labels in an ``.npz`` file; for inputs in an ``.npy`` file the ``.npy`` file of
+            their labels.
+        limit: Largest number of pictures that are read from a folder or table, spread evenly over it.
+    """
+    _require_there(path)
+    if path.suffix == ".npz" and (split or inputs or labels or "train_images" in _names(path)):
+        return load_labelled(path, split=split or "train", inputs=inputs, labels=labels)
+    if path.is_dir() and any(path.glob("*-idx?-ubyte*")):
+        return load_labelled(path, split=split or "train")
+    if inputs is not None or (labels is not None and path.suffix != ".npy"):
+        raise AssayError(f"inputs and labels name arrays of an .npz file; {path} is none")
+    if path.suffix == ".npy":
+        if labels is None:
+            raise AssayError(f"{path} holds inputs only: give the .npy file of their labels as 'labels'")
+        return as_labelled((str(path), str(path.parent / labels)), size=size, color=color, limit=limit)
+    if path.suffix == ".csv":
+        return as_labelled(_table(path, split), size=size, color=color, limit=limit)
+    return as_labelled(_part(path, split), size=size, color=color, limit=limit)
+
+
+def image_set(
+    path: Path,
+    size: int | None = None,
+    color: Color | None = None,
+    images: str | None = None,
+    labels: str | None = None,
+    count: int | None = None,
+) -> Images:
+    """Images: a folder of pictures or of class folders, an ``.npz``, ``.npy`` or ``.csv`` file.
+
+    Args:
+        path: The folder (pictures in the order of their names) or the file. In a ``.csv`` file the column ``path``,
+            relative to the file.
+        size: Side to which the central square of pictures in files is resized.
+        color: ``grey`` or ``rgb``, to convert pictures in files to.
+        images: Name of the array in an ``.npz`` file; ``images`` by default.
+        labels: Name of the array of labels in an ``.npz`` file.
+        count: Number of images to load; of class folders and tables they are spread evenly, otherwise the first.
+    """
+    _require_there(path)
+    if path.suffix == ".npz" and (images or labels or "images" in _names(path)):
+        return load_images(path, images=images or "images", labels=labels, count=count)
+    if images is not None or labels is not None:
+        raise AssayError(f"images and labels name arrays of an .npz file; {path} is none")
+    if path.is_dir() and not any(p.is_dir() for p in path.iterdir()):
+        return load_images(path, size, color, count=count)
+    data = _table(path, None) if path.suffix == ".csv" else path
+    made = as_images(data, size=size, color=color, limit=count or LIMIT)
+    if count is None or count >= len(made):
+        return made
+    return Images(made.array[:count], None if made.labels is None else made.labels[:count], made.source)
+
+
+def clips_in(path: Path, size: Size | None = None, color: Color | None = None) -> Sequences:
+    """Sequences: a folder of clips, a video, or an ``.npy`` or ``.npz`` file of frames.
+
+    Args:
+        path: The folder or file.
+        size: Side to which the central square of frames in files is resized, or height and width.
+        color: ``grey`` or ``rgb``, to convert frames in files to.
+    """
+    return as_sequences(str(path), size=size, color=color)
+
+
+def _require_there(path: Path) -> None:
+    if not path.exists():
+        raise AssayError(f"{path} does not exist")
+
+
+def _names(path: Path) -> list[str]:
+    """The names of the arrays in a file; none where it cannot be read, which reading it then says."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return list(file)
+    except Exception:
+        return []
+
+
+def _part(path: Path, split: str | None) -> Path:
+    """The folder of a part of a data set."""
+    if split is None:
+        return path
+    if not path.is_dir():
+        raise AssayError(f"{path} has no parts: leave out split={split!r}")
+    inside = sorted(p.name for p in path.iterdir() if p.is_dir())
+    if split not in inside:
+        raise AssayError(f"{path} has no folder {split!r}{nearest(split, inside)}")
+    return path / split
+
+
+def _table(path: Path, split: str | None) -> pd.DataFrame:
+    """A table of paths and labels, with paths as seen from here."""
+    try:
+        table = pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        raise AssayError(f"{path} cannot be read as a table ({first_line(error)})") from error
+    if "path" not in table:
+        columns = ", ".join(map(repr, table.columns))
+        raise AssayError(f"{path} has the columns {columns}: call the one with the pictures' paths 'path'")
+    if split is not None:
+        if "split" not in table:
+            raise AssayError(f"{path} has no column 'split': leave out split={split!r}")
+        table = table[table["split"] == split]
+    columns = [c for c in ("path", "label") if c in table]
+    return table[columns].assign(path=[str(path.parent / str(p)) for p in table["path"]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -30,7 +31,7 @@ def channels_last(x: Tensor) -> Tensor:
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
-    """Every tensor in nested mappings, lists and tuples, in order."""
+    """Every tensor in nested mappings, lists, tuples and dataclasses, in order."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, Mapping):
@@ -39,6 +40,9 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from tensors_in(item)
+    elif _is_record(value):
+        for field in dataclasses.fields(value):
+            yield from tensors_in(getattr(value, field.name))
 
 
 def first_tensor(value: Any) -> Tensor:
@@ -55,7 +59,7 @@ def first_tensor(value: Any) -> Tensor:
 
 
 def with_first_tensor(structure: Any, tensor: Tensor) -> Any:
-    """A copy of nested mappings, lists and tuples with the first tensor replaced."""
+    """A copy of nested mappings, lists, tuples and dataclasses with the first tensor replaced."""
     if isinstance(structure, Tensor):
         return tensor
     if isinstance(structure, Mapping):
@@ -69,7 +73,17 @@ def with_first_tensor(structure: Any, tensor: Tensor) -> Any:
             if next(tensors_in(value), None) is not None:
                 items = [*structure[:i], with_first_tensor(value, tensor), *structure[i + 1 :]]
                 return type(structure)(*items) if hasattr(structure, "_fields") else type(structure)(items)
+    elif _is_record(structure):
+        for field in dataclasses.fields(structure):
+            value = getattr(structure, field.name)
+            if next(tensors_in(value), None) is not None:
+                return dataclasses.replace(structure, **{field.name: with_first_tensor(value, tensor)})
     raise AssayError(f"a layer returned {type(structure).__name__}, which holds no tensor")
+
+
+def _is_record(value: Any) -> bool:
+    """Whether a value is an instance of a dataclass, as networks return that name their outputs."""
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
 
 def cloned(batch: Any) -> Any:
@@ -87,6 +101,28 @@ def batch_rows(batch: Any, n: int) -> Any:
     if isinstance(batch, Mapping):
         return {key: batch_rows(value, n) for key, value in batch.items()}
     return batch[torch.arange(n, device=batch.device) % len(batch)]
+
+
+def varied_input(batch: Any) -> Tensor | None:
+    """The input that a measure varies: the batch itself, or the first floating-point one of several by name.
+
+    The others of several are held as they are. None where all inputs are whole numbers, such as the numbers of words:
+    between two of them there is nothing.
+
+    Example:
+        >>> varied_input({"ids": torch.zeros(2, 3, dtype=torch.int64), "picture": torch.ones(2, 1)}).shape
+        torch.Size([2, 1])
+    """
+    tensors = batch.values() if isinstance(batch, Mapping) else [batch]
+    return next((tensor for tensor in tensors if tensor.is_floating_point()), None)
+
+
+def with_varied_input(batch: Any, tensor: Tensor) -> Any:
+    """A batch with another tensor in place of its `varied_input`, and everything else held."""
+    if not isinstance(batch, Mapping):
+        return tensor
+    changed = varied_input(batch)
+    return {key: tensor if value is changed else value for key, value in batch.items()}
 
 
 def version(tensor: Tensor) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import logging
 import warnings
@@ -124,10 +125,12 @@ def capture(network: Network, known: DryRun, ready: Any) -> Graph:
         return with_first_tensor(returned, _MARK(first_tensor(returned)))
 
     open_batch = {0: torch.export.Dim.AUTO}
-    named = isinstance(ready, Mapping)
-    args, kwargs = ((), dict(ready)) if named else ((ready,), {})
-    shapes: Any = {key: open_batch for key in ready} if named else (open_batch,)
+    args, kwargs = network.arguments(ready)
+    shapes: Any = pytree.tree_map(lambda tensor: open_batch, kwargs or args)
     module = network.module
+    first = next(iter(inspect.signature(module.forward).parameters.values()), None)
+    if args and first is not None and first.kind is first.VAR_POSITIONAL:  # all of them are one argument
+        shapes = (shapes,)
     with network.undisturbed(), layer_hooks(module, all_paths(module), mark), _silence():
         exported = torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=False)
     owner = exported.module()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
@@ -61,5 +62,5 @@ def layer_hooks(module: nn.Module, paths: Iterable[str], after: AfterLayer) -> I
 
 
 def all_paths(module: nn.Module) -> set[str]:
-    """The paths of all modules inside a network."""
-    return {path for path, _ in module.named_modules() if path}
+    """The paths of all modules inside a network; those of TorchScript are left out, since it calls no hooks."""
+    return {path for path, inner in module.named_modules() if path and not isinstance(inner, torch.jit.ScriptModule)}

@@ -15,7 +15,7 @@ from assay.core.errors import AssayError, first_line
 from assay.subject.dry_run import OUTPUT, DryRun
 from assay.subject.graph import CapturedCut, Graphs, capture
 from assay.subject.hooks import layer_hooks, module_path
-from assay.subject.network import Batch, Network
+from assay.subject.network import Batch, Network, taking
 
 log = logging.getLogger(__name__)
 
@@ -85,12 +85,14 @@ class Split:
             shared = (repr(self.layer), sized)  # 1 is a place in order, 1.0 a depth
             cut = self._graphs.cuts.get(shared) or self._make(ready, kind, known)
             self._cuts[sized] = self._graphs.cuts[shared] = cut
-        output, values = cut.prefix(ready)
+        with taking(self.name, ready):
+            output, values = cut.prefix(ready)
         return Cut(output, Carried(cut, values))
 
     def rest(self, output: Tensor, carried: Carried) -> Any:
         """The output that the network would have, had the layer returned ``output``."""
-        return carried.by.rest(output, carried.values)
+        with taking(self.name, output):
+            return carried.by.rest(output, carried.values)
 
     @property
     def captured(self) -> bool:

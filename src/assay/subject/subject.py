@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from assay.core.arrays import first_tensor, tensors_in, version
-from assay.core.errors import AssayError, first_line
+from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
 from assay.subject.dry_run import OUTPUT, DryRun, dry_run
 from assay.subject.graph import Graphs
 from assay.subject.hooks import layer_hooks, module_path
 from assay.subject.layers import ALL, Layers
-from assay.subject.network import Batch, Network
+from assay.subject.network import Batch, Network, taking
 from assay.subject.probe import InputKind, Probe, example_kinds, input_kinds, probe
 from assay.subject.split import Split
 
 Visitor = Callable[[str, Tensor], None]
-T = TypeVar("T")
 
 
 class _Stop(Exception):
@@ -39,8 +38,9 @@ class Subject:
     training flags, the grad mode and the random number generators are as they were found.
 
     Args:
-        module: The network. If ``device``, ``dtype`` or ``channels_last`` ask for something else than it
-            is, a converted copy is used.
+        module: The network. One that is compiled, or wrapped for several devices, is unwrapped; of a
+            ``torch.export.ExportedProgram`` the modules are put together again. If ``device``, ``dtype`` or
+            ``channels_last`` ask for something else than it is, a converted copy is used.
         name: What tables call the network; the name of its class by default.
         preprocess: Function applied to every batch before the network, such as `assay.stimuli.Normalize`.
         example: An input, or the shape of one without the batch axis, for the dry run that finds
@@ -60,7 +60,7 @@ class Subject:
 
     def __init__(
         self,
-        module: nn.Module,
+        module: nn.Module | torch.export.ExportedProgram,
         name: str | None = None,
         *,
         preprocess: Callable[[Any], Any] | None = None,
@@ -70,7 +70,8 @@ class Subject:
         channels_last: bool = False,
     ) -> None:
         self.network = Network(module, preprocess, device, dtype, channels_last)
-        self.name = name or type(module).__name__
+        exported = isinstance(module, torch.export.ExportedProgram)
+        self.name = name or type(module if exported else self.module).__name__
         self.example = example
         self._dry_run: DryRun | None = None
         self._also_overwritten: set[str] = set()  # on paths that the dry run did not take
@@ -210,7 +211,7 @@ class Subject:
         """Show a batch, and return the network's whole output as the module returns it."""
         ready = self._prepare(batch)
         known = self._known(ready)
-        with self.network.undisturbed():
+        with taking(self.name, ready), self.network.undisturbed():
             return self.network.forward(ready, known.writes_input)
 
     @contextmanager
@@ -246,7 +247,8 @@ class Subject:
                     f"the layers of {self.name!r} are found by a dry run: give Subject(example=...) an input "
                     "or its shape, or show it a batch first"
                 )
-            self._dry_run = self._taking(first, lambda: dry_run(self.network, first))
+            with taking(self.name, first):
+                self._dry_run = dry_run(self.network, first)
         return self._dry_run
 
     def _run(self, ready: Any, wanted: Sequence[str], visitor: Visitor, out_of_place: bool = False) -> None:
@@ -266,32 +268,21 @@ class Subject:
                 if not left:
                     raise _Stop
 
-        def show() -> None:
-            with self.network.undisturbed(out_of_place), layer_hooks(self.module, map(module_path, wanted), after):
-                try:
-                    output = self.network.forward(ready, known.writes_input)
-                    if OUTPUT in left:
-                        after(OUTPUT, output)
-                except _Stop:
-                    pass
-
-        self._taking(ready, show, visitor_errors)
+        with (
+            taking(self.name, ready, visitor_errors),
+            self.network.undisturbed(out_of_place),
+            layer_hooks(self.module, map(module_path, wanted), after),
+        ):
+            try:
+                output = self.network.forward(ready, known.writes_input)
+                if OUTPUT in left:
+                    after(OUTPUT, output)
+            except _Stop:
+                pass
         if left:
             raise AssayError(
                 f"{self.name!r} did not run layer {min(left)!r} on this batch, though it did in the dry run"
             )
-
-    def _taking(self, ready: Any, show: Callable[[], T], visitor_errors: Sequence[BaseException] = ()) -> T:
-        """Show a batch by calling ``show``; torch's complaint about it becomes a sentence that names its shape."""
-        try:
-            return show()
-        except torch.OutOfMemoryError:
-            raise
-        except RuntimeError as error:
-            if error in visitor_errors:
-                raise
-            shapes = " and ".join(str(tuple(t.shape[1:])) for t in tensors_in(ready))
-            raise AssayError(f"{self.name!r} cannot take inputs of shape {shapes}: {first_line(error)}") from error
 
 
 class _Recording:

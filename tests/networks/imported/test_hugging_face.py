@@ -77,7 +77,7 @@ def test_a_checkpoint_that_names_no_architecture_is_loaded_as_it_was_saved(tmp_p
     (tmp_path / "config.json").write_text(json.dumps(config))
     assert type(SubjectSource(f"hf:{tmp_path}").load().module) is BertModel
     (tmp_path / "config.json").write_text(json.dumps(config | {"architectures": ["BertForDreaming"]}))
-    with pytest.raises(AssayError, match="is a BertForDreaming, which transformers .* does not have"):
+    with pytest.raises(AssayError, match=r"is a BertForDreaming, which transformers .* does not have"):
         SubjectSource(f"hf:{tmp_path}").load()
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from assay.core.errors import AssayError
 from assay.core.progress import report
 from assay.stimuli.labelled import Labelled
 from assay.stimuli.perturbations import Perturbation
@@ -147,7 +148,7 @@ class _Batch:
                 self.cuts.stacks[layer] = agree(
                     lambda: rest(torch.cat(two)), lambda: torch.cat([rest(one) for one in two])
                 )
-            except RuntimeError:  # it has the size of its batch built in
+            except AssayError:  # it has the size of its batch built in
                 self.cuts.stacks[layer] = False
         return _Cut(output, rest, at_once if self.cuts.stacks[layer] else 1)
 

@@ -43,7 +43,9 @@ def path(run):
 
 def test_the_document_says_what_was_asked_found_and_failed(run):
     made = document(run)
-    assert [s.title for s in made.sections] == ["What was asked", "straightness", "plain", "broken", "Failures"]
+    titles = ["At a glance", "straightness", "plain", "broken", "Failures", "What was asked"]
+    assert [s.title for s in made.sections] == titles
+    assert [s.folded for s in made.sections] == [False, True, True, True, False, True]
     assert made.status == "2 of 6 cells not done"
     charts = [b for b in made.sections[1].blocks if isinstance(b, LineChart)]
     assert [len(c.lines) for c in charts] == [2, 2], "one line per subject, one chart per condition"
@@ -53,7 +55,7 @@ def test_the_document_says_what_was_asked_found_and_failed(run):
     assert [p.y for p in line] == mine.curvature_deg.tolist()
     np.testing.assert_allclose([(p.band[1] - p.band[0]) / 2 for p in line], mine.sem_deg)
     assert charts[0].reference == ("pixels", mine.curvature_deg.iloc[0])
-    assert len(made.sections[-1].blocks) == 2 and len([b for b in made.sections[2].blocks if isinstance(b, Table)]) == 1
+    assert len(made.sections[-2].blocks) == 2 and len([b for b in made.sections[2].blocks if isinstance(b, Table)]) == 1
 
 
 def test_the_page_is_one_file_that_needs_nothing_else(run):
@@ -79,13 +81,18 @@ def test_table_chart_and_theme_at_laptop_and_phone_width(browser, path, run, wid
     assert page.evaluate("window.hacked") is None
 
     assert page.evaluate("document.documentElement.scrollWidth") <= width, "the page does not scroll sideways"
+    glance = page.locator("figure.matrix")
+    assert glance.locator("tbody tr").count() == 4 and glance.locator("thead th").count() == 2
+    assert page.locator("figure.charts figure.chart svg path.path").count() == 4, "two charts of two lines"
+    assert not page.locator("figure.table").first.is_visible()
+    page.locator("details.section summary").filter(has_text="straightness").click()
     summary = run.summary("straightness")
     table = page.locator("figure.table").filter(has_text="Curvature by layer")
     assert table.locator("tbody tr").count() == len(summary)
     shown = table.locator("tbody tr").nth(1).locator("td").nth(3).inner_text()
     assert shown == f"{summary.curvature_deg[1]:.3f}"
 
-    chart = page.locator("figure.chart").first
+    chart = page.locator("details.section figure.chart").first
     assert chart.locator("svg path.path").count() == 2
     assert chart.locator("svg path.band").count() == 2
     assert chart.locator("svg path.reference").count() == 1
@@ -101,7 +108,8 @@ def test_table_chart_and_theme_at_laptop_and_phone_width(browser, path, run, wid
 
 def test_the_chart_answers_the_pointer_and_the_legend(browser, path):
     page = open_page(browser, path)
-    chart = page.locator("figure.chart").first
+    page.locator("details.section summary").filter(has_text="straightness").click()
+    chart = page.locator("details.section figure.chart").first
     chart.locator("svg circle[fill^='var']").nth(5).hover(force=True)
     tip = chart.locator(".tip").inner_text()
     assert "° from pixels, n = 2" in tip
@@ -112,6 +120,7 @@ def test_the_chart_answers_the_pointer_and_the_legend(browser, path):
 
 def test_rows_sort_and_filter(browser, path):
     page = open_page(browser, path)
+    page.locator("details.section summary").filter(has_text="straightness").click()
     table = page.locator("figure.table").filter(has_text="Curvature by layer")
     table.locator("th button").filter(has_text="curvature_deg").click()
     values = [float(v) for v in table.locator("tbody tr td:nth-child(4)").all_inner_texts()]
@@ -123,7 +132,7 @@ def test_rows_sort_and_filter(browser, path):
 
 def test_failures_are_shown_as_failures(browser, path):
     page = open_page(browser, path)
-    failures = page.locator("section.failures details.failure")
+    failures = page.locator("section.failures div.failure")
     assert failures.count() == 2
     assert "RuntimeError: <b>it broke</b> & how" in failures.first.inner_text()
     assert page.locator(".status.bad").inner_text() == "2 of 6 cells not done"

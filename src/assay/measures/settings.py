@@ -1,4 +1,4 @@
-"""Settings of measures as people give them: data of any kind, lists for tuples, and one sentence for what does not fit."""
+"""Settings of measures as people give them: data of any kind, lists for tuples, a sentence for what does not fit."""
 
 from __future__ import annotations
 

@@ -118,6 +118,33 @@ class DotChart:
 
 
 @dataclass(frozen=True)
+class ChartGrid:
+    """Small charts side by side under one heading, with one legend."""
+
+    caption: str
+    charts: tuple[LineChart, ...]
+
+
+@dataclass(frozen=True)
+class MatrixCell:
+    """One number of a matrix as readers see it, what stands small under it, and whether it is marked as best."""
+
+    value: str
+    detail: str
+    best: bool
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Numbers by rows and columns: for each row its name, the measure it comes from, and its cells."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, str, tuple[MatrixCell, ...]], ...]
+    note: str
+
+
+@dataclass(frozen=True)
 class Findings:
     """Questions with their answers: for each its tone (good, bad, open), the question and the answer."""
 
@@ -166,15 +193,19 @@ class Failure:
     traceback: str
 
 
-Block = Text | Items | Facts | Table | LineChart | DotChart | Findings | Strip | Flow | Code | Pictures | Failure
+Block = (
+    Text | Items | Facts | Table | LineChart | DotChart | ChartGrid | Matrix | Findings | Strip | Flow | Code | Pictures
+    | Failure
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and the blocks under it."""
+    """A heading and the blocks under it, which a reader opens where it is folded."""
 
     title: str
     blocks: tuple[Block, ...]
+    folded: bool = False
 
 
 @dataclass(frozen=True)

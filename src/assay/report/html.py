@@ -13,7 +13,7 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
-from assay.report.document import Document, DotChart, LineChart
+from assay.report.document import ChartGrid, Document, DotChart, LineChart
 
 _PAGE = resources.files("assay.report") / "page"
 
@@ -24,7 +24,9 @@ def html(document: Document) -> str:
     environment.filters |= {"cell": _cell, "number": _is_number, "base64": lambda data: b64encode(data).decode()}
     environment.globals |= {"kind": lambda block: type(block).__name__}
     template = environment.from_string((_PAGE / "page.html").read_text(encoding="utf-8"))
-    charts = [b for section in document.sections for b in section.blocks if isinstance(b, (LineChart, DotChart))]
+    blocks = [block for section in document.sections for block in section.blocks]
+    inside = [chart for block in blocks if isinstance(block, ChartGrid) for chart in block.charts]
+    charts = [block for block in blocks if isinstance(block, (LineChart, DotChart))] + inside
     return template.render(
         document=document,
         charts=charts,

@@ -6,24 +6,31 @@ from typing import Any
 
 import pandas as pd
 
+from assay.report.comparison import first_screen
 from assay.report.document import Document, Facts, Failure, Section, Table, Text
 from assay.report.measures import section_of
+from assay.report.profiles import profiles
 from assay.runs.manifest import Manifest
 from assay.runs.run import Run
+
+MOST_OPEN = 2  # sections of more measures than this are folded
 
 
 def document(run: Run) -> Document:
     """Read a run into a document: its subjects and settings, the results of each measure, and what failed."""
     m = run.manifest
-    sections = [_settings_section(m)]
+    top = [*first_screen(run), *profiles(run)]
+    sections = [Section("At a glance", tuple(top))] if top else []
+    fold = bool(top) and len(m.measures) > MOST_OPEN
     for label, record in m.measures.items():
         show = section_of(record.measure)
         table = run.summary(label)
         blocks = [Text("No cell of this measure is done.")] if table.empty else show(label, record, run)
-        sections.append(Section(label, tuple(blocks)))
+        sections.append(Section(label, tuple(blocks), folded=fold))
     if failures := run.failures:
         blocks = [Failure(f"{f.subject} × {f.measure}", f.error or "", f.traceback or "") for f in failures]
         sections.append(Section("Failures", tuple(blocks)))
+    sections.append(_settings_section(m))
     done = run.done
     planned = len(run.keys)
     status = "complete" if done == planned else f"{planned - done} of {planned} cells not done"
@@ -51,7 +58,7 @@ def _settings_section(m: Manifest) -> Section:
         for name, value in record.settings.items():
             rows.append((name, _setting_text(value) + ("" if name in record.given else " (default)")))
         blocks.append(Facts((("", label), *rows)))
-    return Section("What was asked", tuple(blocks))
+    return Section("What was asked", tuple(blocks), folded=True)
 
 
 def _setting_text(value: Any) -> str:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pandas as pd
 
+from assay.measures.differences import interval
+from assay.measures.evidence import Evidence
 from assay.report.document import Items, LineChart, Point, Table, Text
 from assay.report.measures.section import shows
 from assay.runs.manifest import MeasureRecord
@@ -30,31 +32,37 @@ CONDITIONS = {
 @shows("straightness")
 def section(label: str, record: MeasureRecord, run: Run) -> list[Any]:
     """The blocks of a report for one straightness measure."""
-    summary = run.summary(label)
+    summary, table = run.summary(label), run.table(label)
     stimuli = record.settings["sequences"]["is"]
     blocks: list[Any] = [Text(f"Shown: {stimuli}. Image size alone moves curvature by several degrees.")]
     for condition, group in summary.groupby("condition", sort=False):
         name = CONDITIONS.get(str(condition), str(condition))
-        blocks.append(Items(tuple(_sentences(group, name))))
+        blocks.append(Items(tuple(_sentences(table[table["condition"] == condition], name))))
         blocks.append(_chart(group, name))
     blocks.append(Table("Curvature by layer", summary.drop(columns="order"), NOTES))
     return blocks
 
 
-def _sentences(group: pd.DataFrame, name: str) -> list[str]:
+def _sentences(table: pd.DataFrame, name: str) -> list[str]:
+    """What the last layer of each subject does to curvature, clip by clip: a change is said where its interval is."""
     sentences = []
-    for subject, rows in group.groupby("subject", sort=False):
-        last = rows.iloc[-1]
-        if pd.isna(last["curvature_deg"]):
-            sentences.append(f"{subject}, {name}: undefined at {last['layer']}.")
+    for subject, rows in table.groupby("subject", sort=False):
+        last = rows[rows["order"] == rows["order"].max()]
+        layer, good = last["layer"].iloc[0], last[last["status"] == "ok"]
+        if good.empty:
+            sentences.append(f"{subject}, {name}: undefined at {layer}.")
             continue
-        change = last["change_deg"]
-        verb = "straightens" if change < 0 else "curves"
-        spread = "" if pd.isna(last["sem_deg"]) else f" ± {last['sem_deg']:.1f}"
-        sentences.append(
-            f"{subject} {verb} {name} by {abs(change):.1f}°: {last['curvature_deg']:.1f}{spread}° at "
-            f"{last['layer']} (mean ± SEM, n = {last['n']})."
-        )
+        changes = dict(zip(good["sequence"], good["change_deg"], strict=True))
+        change, curvature = good["change_deg"].mean(), good["curvature_deg"].mean()
+        bounds = interval(Evidence("change", float(change), items=changes))
+        at = f"{curvature:.1f}° at {layer}, n = {len(good)}"
+        if bounds is None:
+            sentences.append(f"{subject}, {name}: {change:+.1f}° from the pixels on one sequence; {at}.")
+            continue
+        low, high = bounds
+        verb = "straightens" if high < 0 else "curves" if low > 0 else ""
+        said = f"{verb} {name} by {abs(change):.1f}°" if verb else f"makes no clear change to {name}: {change:+.1f}°"
+        sentences.append(f"{subject} {said} (95 % interval {low:+.1f}° to {high:+.1f}°; {at}).".replace("-", "−"))
     return sentences
 
 

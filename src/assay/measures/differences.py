@@ -1,0 +1,114 @@
+"""Differences between two networks, in pairs: how large, how sure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, sqrt
+
+import numpy as np
+from scipy import stats
+
+from assay.measures.evidence import Evidence
+from assay.stats.bootstrap import percentile_interval
+from assay.stats.paired import standard_error
+
+_FEWEST_DRAWS = 50
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far a number of one network is above that of another.
+
+    Args:
+        value: The difference d.
+        error: Its standard error s.
+        df: Degrees of freedom of s; infinite for a standard deviation over resamples.
+        paired: Whether the two were compared on the same clips or inputs, one by one.
+        n: Number of clips or inputs.
+    """
+
+    value: float
+    error: float
+    df: float
+    paired: bool
+    n: int
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """The interval d ± t·s, with t the quantile of Student's distribution (of the normal one for infinite df).
+
+        Example:
+            >>> low, high = Difference(1.0, 0.5, inf, True, 100).interval()
+            >>> round(low, 3), round(high, 3)
+            (0.02, 1.98)
+        """
+        half = _quantile((1 + level) / 2, self.df) * self.error
+        return self.value - half, self.value + half
+
+    def clear(self, level: float = 0.95) -> bool:
+        """Whether the interval leaves out 0."""
+        low, high = self.interval(level)
+        return low > 0 or high < 0
+
+    @property
+    def strength(self) -> float:
+        """The probability, as a standard normal deviate, of so large a difference between equal numbers.
+
+        It orders differences that rest on few clips and on many resamples alike.
+        """
+        if not self.error > 0:
+            return 0.0
+        t = abs(self.value) / self.error
+        tail = stats.norm.logsf(t) if self.df == inf else stats.t.logsf(t, self.df)
+        return float(-tail)
+
+
+def difference(a: Evidence, b: Evidence) -> Difference | None:
+    """The difference a − b of a number of two networks; None where nothing tells how sure it is.
+
+    Means of parts (clips) are compared part by part: d̄ ± t·s/√n over the parts that both have. Other numbers are
+    compared resample by resample, s being the standard deviation of the differences. Where the two rest on different
+    numbers of inputs, resamples are not the same, and s is that of two independent numbers.
+
+    Example:
+        >>> a = Evidence("curvature", 2.0, items={"x": 1.0, "y": 3.0})
+        >>> b = Evidence("curvature", 1.0, items={"x": 0.5, "y": 1.5})
+        >>> d = difference(a, b)
+        >>> d.value, d.error, d.df
+        (1.0, 0.5, 1)
+    """
+    if not (np.isfinite(a.value) and np.isfinite(b.value)):
+        return None
+    if a.items and b.items:
+        common = [name for name in a.items if name in b.items]
+        apart = np.array([a.items[name] - b.items[name] for name in common])
+        apart = apart[np.isfinite(apart)]
+        if len(apart) < 2:
+            return None
+        return Difference(float(apart.mean()), float(standard_error(apart)), len(apart) - 1, True, len(apart))
+    of_a, of_b = a.draws[np.isfinite(a.draws)], b.draws[np.isfinite(b.draws)]
+    if min(len(of_a), len(of_b)) < _FEWEST_DRAWS:
+        return None
+    paired = a.n == b.n and len(a.draws) == len(b.draws)
+    if paired:
+        apart = a.draws - b.draws
+        error = float(np.std(apart[np.isfinite(apart)], ddof=1))
+    else:
+        error = sqrt(float(np.var(of_a, ddof=1) + np.var(of_b, ddof=1)))
+    return Difference(a.value - b.value, error, inf, paired, min(a.n, b.n))
+
+
+def interval(evidence: Evidence) -> tuple[float, float] | None:
+    """95 % interval of one number: Student's t over its parts, or percentiles of its resamples; None without either."""
+    if len(evidence.items) > 1:
+        values = np.array(list(evidence.items.values()))
+        half = _quantile(0.975, len(values) - 1) * float(standard_error(values))
+        return float(values.mean()) - half, float(values.mean()) + half
+    draws = evidence.draws[np.isfinite(evidence.draws)]
+    if len(draws) < _FEWEST_DRAWS:
+        return None
+    low, high = percentile_interval(draws)
+    return float(low), float(high)
+
+
+def _quantile(level: float, df: float) -> float:
+    return float(stats.norm.ppf(level) if df == inf else stats.t.ppf(level, df))

@@ -1,0 +1,204 @@
+"""What the first screen of a report says: where every network stands, and in what they differ most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from assay.measures.differences import Difference, difference, interval
+from assay.measures.evidence import Evidence
+from assay.report.document import Items, Matrix, MatrixCell, Text
+from assay.runs.run import Run
+
+MOST_SENTENCES = 7
+MANY_NETWORKS = 12  # above this the matrix shows how the networks are spread instead of each
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number of every network: its name, and the evidence of each network that has it."""
+
+    measure: str
+    name: str
+    of: dict[str, Evidence]
+
+    @property
+    def unit(self) -> str:
+        """The unit of the number."""
+        return next(iter(self.of.values())).unit
+
+    @property
+    def better(self) -> str:
+        """Which direction people want: higher, lower, or none."""
+        return next(iter(self.of.values())).better
+
+    def shown(self, value: float, sign: str = "") -> str:
+        """Write a value with as many digits as a reader can use."""
+        digits = 1 if abs(value) >= 10 else 2 if abs(value) >= 1 else 3
+        return f"{value:{sign}.{digits}f}{self.unit}".replace("-", "−")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All numbers of a run by which networks are compared, and their differences.
+
+    The intervals of differences hold together: with m differences each has the level 1 − 0.05/m (Bonferroni), so that
+    of all that is called a difference, anything is wrong in at most 5 % of reports.
+    """
+
+    quantities: tuple[Quantity, ...]
+    networks: tuple[str, ...]
+
+    @classmethod
+    def of_run(cls, run: Run) -> Comparison:
+        """Read the numbers from the cells of a run."""
+        quantities: dict[tuple[str, str], dict[str, Evidence]] = {}
+        for measure in run.measures:
+            for subject, numbers in run.evidence(measure).items():
+                for evidence in numbers:
+                    quantities.setdefault((measure, evidence.quantity), {})[subject] = evidence
+        said: set[tuple[object, ...]] = set()  # two measures may tell the same number, such as the accuracy
+        distinct = []
+        for key, of in quantities.items():
+            content = (key[1], *((name, e.value, e.n) for name, e in of.items()))
+            if content not in said and any(np.isfinite(e.value) for e in of.values()):
+                distinct.append(Quantity(*key, of))
+            said.add(content)
+        return cls(tuple(distinct), tuple(run.manifest.subjects))
+
+    @cached_property
+    def differences(self) -> dict[tuple[str, str, str, str], Difference]:
+        """Every difference that has an error, by measure, quantity and the two networks."""
+        differences = {}
+        for quantity in self.quantities:
+            for a, b in combinations(quantity.of, 2):
+                apart = difference(quantity.of[a], quantity.of[b])
+                if apart is not None and apart.error > 0:
+                    differences[quantity.measure, quantity.name, a, b] = apart
+        return differences
+
+    @property
+    def level(self) -> float:
+        """The level of each interval at which all hold together with 95 %."""
+        return 1 - 0.05 / max(len(self.differences), 1)
+
+    def best(self, quantity: Quantity) -> set[str]:
+        """The networks that are best, or not clearly worse than the best; none where nothing tells them apart."""
+        values = {name: e.value for name, e in quantity.of.items() if np.isfinite(e.value)}
+        if not quantity.better or len(values) < 2:
+            return set()
+        first = (max if quantity.better == "higher" else min)(values, key=lambda name: values[name])
+        worse = {name for name in values if name != first and self._clear(quantity, first, name)}
+        return set(values) - worse if worse else set()
+
+    def _clear(self, quantity: Quantity, a: str, b: str) -> bool:
+        key = (quantity.measure, quantity.name)
+        apart = self.differences.get((*key, a, b)) or self.differences.get((*key, b, a))
+        return apart is not None and apart.clear(self.level)
+
+
+def first_screen(run: Run) -> list[Text | Items | Matrix]:
+    """The blocks at the top of a report: a matrix of the numbers of every network, and what differs most."""
+    comparison = Comparison.of_run(run)
+    if not comparison.quantities:
+        return []
+    blocks: list[Text | Items | Matrix] = [matrix(comparison)]
+    if len(comparison.networks) > 1:
+        blocks += [Text(_heading(comparison)), Items(tuple(sentences(comparison)))]
+    return blocks
+
+
+def _heading(comparison: Comparison) -> str:
+    count = len(comparison.differences)
+    if not count:
+        return "What differs most: no number here comes with what tells how sure a difference is."
+    return (
+        f"What differs most, of {count} difference{'s' if count > 1 else ''} looked at. Intervals hold together with "
+        "95 %. They are about these networks and the kind of stimuli shown; networks trained again from other seeds "
+        "differ too."
+    )
+
+
+def sentences(comparison: Comparison) -> list[str]:
+    """What differs most: for each number the surest difference, the surest first; then what does not differ clearly."""
+    by_quantity: dict[tuple[str, str], tuple[float, str, str, Difference]] = {}
+    for (measure, name, a, b), apart in comparison.differences.items():
+        if apart.strength > by_quantity.get((measure, name), (-1.0,))[0]:
+            by_quantity[measure, name] = (apart.strength, a, b, apart)
+    quantities = {(q.measure, q.name): q for q in comparison.quantities}
+    said, unclear = [], []
+    for key, (_, a, b, apart) in sorted(by_quantity.items(), key=lambda item: -item[1][0]):
+        if not apart.clear(comparison.level):
+            unclear.append(key[1])
+        elif len(said) < MOST_SENTENCES:
+            said.append(_sentence(quantities[key], a, b, apart, comparison.level))
+    if unclear:
+        said.append(f"No clear difference: {'; '.join(unclear)}.")
+    return said
+
+
+def _sentence(quantity: Quantity, a: str, b: str, apart: Difference, level: float) -> str:
+    low, high = apart.interval(level)
+    if apart.value < 0:
+        a, b, low, high = b, a, -high, -low
+    shown = quantity.shown
+    values = f"{shown(quantity.of[a].value)} v {shown(quantity.of[b].value)}"
+    better = {"higher": ", which is better", "lower": ", which is worse", "": ""}[quantity.better]
+    pairs = "paired" if apart.paired else "not paired"
+    return (
+        f"{_capital(quantity.name)}: {a} is higher than {b} by {shown(abs(apart.value))}{better} "
+        f"({shown(low)} to {shown(high)}, {pairs}, n = {apart.n}; {values})."
+    )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def matrix(comparison: Comparison) -> Matrix:
+    """The numbers of every network; of many networks, how they are spread and who stands apart."""
+    if len(comparison.networks) > MANY_NETWORKS:
+        return _spread(comparison)
+    rows = []
+    for quantity in comparison.quantities:
+        best = comparison.best(quantity)
+        cells = tuple(_cell(quantity, quantity.of.get(name), name in best) for name in comparison.networks)
+        rows.append((_row_name(quantity), quantity.measure, cells))
+    note = (
+        "Under each value its 95 % interval; arrows point where people want it. ● is the best of its row, with all "
+        "that are not clearly worse. Without an interval: exact for these weights, or too few stimuli to tell."
+    )
+    return Matrix("Where the networks stand", comparison.networks, tuple(rows), note)
+
+
+def _row_name(quantity: Quantity) -> str:
+    return _capital(quantity.name) + {"higher": " ↑", "lower": " ↓", "": ""}[quantity.better]
+
+
+def _cell(quantity: Quantity, evidence: Evidence | None, best: bool) -> MatrixCell:
+    if evidence is None or not np.isfinite(evidence.value):
+        return MatrixCell("–", "" if evidence is None else evidence.status, False)
+    bounds = interval(evidence)
+    spread = "" if bounds is None else f"{quantity.shown(bounds[0])} to {quantity.shown(bounds[1])}"
+    return MatrixCell(quantity.shown(evidence.value), spread, best)
+
+
+def _spread(comparison: Comparison) -> Matrix:
+    columns = ("lowest", "lower quarter", "median", "upper quarter", "highest", "stand apart")
+    rows = []
+    for quantity in comparison.quantities:
+        values = {name: e.value for name, e in quantity.of.items() if np.isfinite(e.value)}
+        low, q1, median, q3, high = np.quantile(list(values.values()), (0, 0.25, 0.5, 0.75, 1))
+        reach = 1.5 * (q3 - q1)
+        apart = [name for name, value in values.items() if not q1 - reach <= value <= q3 + reach]
+        apart.sort(key=lambda name: -abs(values[name] - float(median)))
+        named = ", ".join(apart[:5]) + (f" and {len(apart) - 5} more" if len(apart) > 5 else "")
+        lowest, highest = min(values, key=lambda n: values[n]), max(values, key=lambda n: values[n])
+        cells = [MatrixCell(quantity.shown(v), who, False) for v, who in ((low, lowest), (q1, ""), (median, ""))]
+        cells += [MatrixCell(quantity.shown(v), who, False) for v, who in ((q3, ""), (high, highest))]
+        rows.append((_row_name(quantity), quantity.measure, (*cells, MatrixCell(named or "–", "", False))))
+    note = "Networks stand apart that are more than 1.5 times the middle half's width outside it (Tukey's fences)."
+    return Matrix(f"How {len(comparison.networks)} networks are spread", columns, tuple(rows), note)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import pickle
 import struct
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import torch
 
 from assay import AssayError
-from assay.stimuli import Labelled, load_labelled
+from assay.stimuli import Labelled, as_labelled, load_labelled
 from assay.stimuli.labelled import read_idx
 
 
@@ -89,7 +90,11 @@ def test_damaged_idx_files(tmp_path, data, words):
         (np.zeros(3), np.zeros(3, dtype=int), "N×…"),
         (np.zeros((0, 3)), np.zeros(0, dtype=int), "at least one"),
         (np.full((2, 3), np.nan), np.zeros(2, dtype=int), "NaN"),
-        (np.zeros((2, 3), dtype=int), np.zeros(2, dtype=int), "uint8 or floats"),
+        (np.zeros((2, 1, 3, 3), dtype=int), np.zeros(2, dtype=int), "uint8 or floats, and numbers of words"),
+        (np.zeros((2, 3), dtype=complex), np.zeros(2, dtype=int), "complex128: give uint8, floats, or whole numbers"),
+        ({"a": np.zeros((2, 3)), "b": np.zeros((3, 3))}, np.zeros(2, dtype=int), "'a' has 2, 'b' has 3"),
+        ({"a": np.zeros((3, 3))}, np.zeros(2, dtype=int), "3 inputs and labels of shape"),
+        ({}, np.zeros(2, dtype=int), "there is none"),
     ],
 )
 def test_what_is_not_labelled_data(inputs, labels, words):
@@ -105,3 +110,24 @@ def test_files_that_are_not_there_or_not_arrays(tmp_path):
         load_labelled(tmp_path / "text.npz")
     with pytest.raises(AssayError, match="split='val'"):
         load_labelled(tmp_path, split="val")
+
+
+def test_numbers_of_words_are_shown_as_they_are():
+    data = Labelled(np.array([[5, 300], [6, 0], [7, 1]], dtype=np.int32), np.array([0, 1, 0]))
+    shown = data.shown(np.array([0, 2]))
+    assert shown.dtype == torch.int64 and shown.tolist() == [[5, 300], [7, 1]]
+    assert data.sample(2).inputs.dtype == np.int64 and data.shape == (2,)
+
+
+def test_inputs_by_name_are_drawn_and_shown_together():
+    inputs = {"ids": np.arange(8).reshape(4, 2), "picture": np.full((4, 1, 2, 2), 255, np.uint8)}
+    data = Labelled(inputs, np.array([0, 1, 1, 0]))
+    assert len(data) == 4 and data.shape == (1, 2, 2) and data.description.startswith("4 inputs of 2 (ids) and 1×2×2 (")
+    one = data.sample(1, seed=3)
+    row = one.inputs["ids"][0, 0] // 2
+    assert one.labels.tolist() == [data.labels[row]]
+    shown = data.each(1).shown()
+    assert shown["ids"].tolist() == [[0, 1], [2, 3]] and shown["picture"].eq(1.0).all()
+    assert data.fingerprint == Labelled(inputs, data.labels).fingerprint != one.fingerprint
+    assert pickle.loads(pickle.dumps(data)).fingerprint == data.fingerprint
+    assert as_labelled((inputs, ["b", "a", "a", "b"])).class_names == ("a", "b")

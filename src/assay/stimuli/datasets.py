@@ -72,6 +72,9 @@ def as_labelled(
     if isinstance(data, Labelled):
         return data
     _require(size, color, limit)
+    if isinstance(data, (tuple, list)) and len(data) == 2 and isinstance(data[0], Mapping):  # inputs by name
+        labels, names = numbered(data[1], (), argument)
+        return Labelled(data[0], labels, argument, names)
     samples = _samples(data, limit, argument, labelled=True)
     if samples.labels is None:
         raise AssayError(f"{argument} has inputs and no labels: give {_LABELLED}")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from assay.core.errors import AssayError, first_line
 from assay.core.fingerprint import fingerprint
@@ -22,11 +23,13 @@ _ROOM_FOR_NAMES = 80  # characters
 class Labelled:
     """Inputs N×… and the class of each, a whole number from 0.
 
-    Inputs are kept as given, uint8 or floating point; bytes are shown as v/255. `assay.stimuli.as_labelled` makes such
-    data of folders, files, data sets and tables.
+    Inputs are kept as given: bytes, which are shown as v/255; floating point; or whole numbers, such as the numbers of
+    words N×T, which are shown as they are. `assay.stimuli.as_labelled` makes such data of folders, files, data sets and
+    tables.
 
     Args:
-        inputs: The inputs, an array or tensor of N of them.
+        inputs: The inputs, an array or tensor of N of them; or, for a network of several inputs, a mapping of such
+            arrays by the names of the arguments that the network takes.
         labels: The class of each input.
         source: Where the data come from, for tables and errors.
         class_names: The names of the classes in the order of their labels; none where they are not known.
@@ -35,26 +38,22 @@ class Labelled:
         >>> data = Labelled(np.zeros((4, 1, 8, 8), dtype=np.uint8), np.array([0, 1, 1, 2]))
         >>> len(data), data.classes, data.shape
         (4, 3, (1, 8, 8))
+        >>> words = {"input_ids": np.array([[5, 7], [6, 0]]), "attention_mask": np.array([[1, 1], [1, 0]])}
+        >>> Labelled(words, np.array([0, 1])).shown(slice(0, 1))["input_ids"]
+        tensor([[5, 7]])
     """
 
-    inputs: Array
+    inputs: Array | Mapping[str, Array]
     labels: Array
     source: str = "given"
     class_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        inputs = as_array(self.inputs, f"inputs of {self.source}")
+        arrays = self._accepted_inputs()
+        count = len(next(iter(arrays.values())))
         labels = as_array(self.labels, f"labels of {self.source}")
-        if inputs.dtype != np.uint8:
-            if not np.issubdtype(inputs.dtype, np.floating):
-                raise AssayError(f"the inputs of {self.source} are {inputs.dtype}: give uint8 or floats")
-            if not np.isfinite(inputs).all():
-                raise AssayError(f"the inputs of {self.source} have NaN or infinite values")
-            inputs = inputs.astype(np.float32)
-        if inputs.ndim < 2 or 0 in inputs.shape:
-            raise AssayError(f"the inputs of {self.source} are N×…, at least one, not {inputs.shape}")
-        if labels.shape != (len(inputs),):
-            raise AssayError(f"{self.source}: there are {len(inputs)} inputs and labels of shape {labels.shape}")
+        if labels.shape != (count,):
+            raise AssayError(f"{self.source}: there are {count} inputs and labels of shape {labels.shape}")
         if not np.issubdtype(labels.dtype, np.integer) or labels.min() < 0:
             raise AssayError(
                 f"the labels of {self.source} must be whole numbers from 0; assay.stimuli.as_labelled((inputs, labels))"
@@ -64,18 +63,47 @@ class Labelled:
         if self.class_names and len(self.class_names) <= labels.max():
             known = len(self.class_names)
             raise AssayError(f"class_names of {self.source} names {known} classes, and there is a label {labels.max()}")
-        for name, array in (("inputs", inputs), ("labels", labels.astype(np.int64))):
-            array = array.view()
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
+        inputs = {name: _read_only(array) for name, array in arrays.items()}
+        object.__setattr__(self, "inputs", inputs if isinstance(self.inputs, Mapping) else inputs[""])
+        object.__setattr__(self, "labels", _read_only(labels.astype(np.int64)))
+
+    def _accepted_inputs(self) -> dict[str, Array]:
+        """The inputs as arrays of a type that networks take, by name; the name of a single one is empty."""
+        if not isinstance(self.inputs, Mapping):
+            inputs = _accepted(self.inputs, f"the inputs of {self.source}")
+            if np.issubdtype(inputs.dtype, np.integer) and inputs.dtype != np.uint8 and inputs.ndim > 2:
+                raise AssayError(
+                    f"the inputs of {self.source} are {inputs.dtype}: give pictures as uint8 or floats, and numbers of "
+                    "words N×T"
+                )
+            return {"": inputs}
+        arrays = {str(name): _accepted(array, f"{name!r} of {self.source}") for name, array in self.inputs.items()}
+        if len({len(array) for array in arrays.values()}) != 1:
+            lengths = ", ".join(f"{name!r} has {len(array)}" for name, array in arrays.items()) or "there is none"
+            raise AssayError(f"the inputs of {self.source} must each have a row for every label: {lengths}")
+        return arrays
 
     def __len__(self) -> int:
-        return len(self.inputs)
+        return len(self.labels)
+
+    @property
+    def arrays(self) -> Mapping[str, Array]:
+        """The arrays of inputs by name; the name of a single one is empty."""
+        return self.inputs if isinstance(self.inputs, Mapping) else {"": self.inputs}
+
+    @property
+    def varied(self) -> Array:
+        """The array of inputs that a measure varies while it holds the others: the first that is not whole numbers.
+
+        Where all are whole numbers it is the first.
+        """
+        arrays = list(self.arrays.values())
+        return next((array for array in arrays if array.dtype in (np.uint8, np.float32)), arrays[0])
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of one input."""
-        return tuple(self.inputs.shape[1:])
+        """Shape of one input; of several, that of the one that measures vary."""
+        return tuple(self.varied.shape[1:])
 
     @property
     def classes(self) -> int:
@@ -87,7 +115,8 @@ class Labelled:
         """Number and shape of the inputs, number of classes, their names if they are few, and source, in a line."""
         names = ", ".join(self.class_names)
         named = f" ({names})" if 0 < len(names) <= _ROOM_FOR_NAMES else ""
-        shape = "×".join(map(str, self.shape))
+        shapes = {name: "×".join(map(str, array.shape[1:])) for name, array in self.arrays.items()}
+        shape = " and ".join(f"{shape} ({name})" if name else shape for name, shape in shapes.items())
         return f"{len(self)} inputs of {shape} in {self.classes} classes{named} from {self.source}"
 
     @property
@@ -95,11 +124,17 @@ class Labelled:
         """Hash of the inputs and the labels."""
         return fingerprint(self.inputs, self.labels)
 
-    def shown(self, numbers: Array | slice = slice(None), device: torch.device | str = "cpu") -> Tensor:
-        """Return inputs as a network sees them: float32, bytes divided by 255."""
-        chosen = self.inputs[numbers]
-        inputs = torch.from_numpy(chosen if chosen.flags.writeable else chosen.copy()).to(device)
-        return inputs.float() / 255 if inputs.dtype == torch.uint8 else inputs
+    def shown(self, numbers: Array | slice = slice(None), device: torch.device | str = "cpu") -> Any:
+        """Return inputs as a network sees them: float32, bytes divided by 255, whole numbers as they are.
+
+        A tensor, or a dictionary of tensors where the inputs have names.
+        """
+        shown = {}
+        for name, array in self.arrays.items():
+            chosen = array[numbers]
+            inputs = torch.from_numpy(chosen if chosen.flags.writeable else chosen.copy()).to(device)
+            shown[name] = inputs.float() / 255 if inputs.dtype == torch.uint8 else inputs
+        return shown if isinstance(self.inputs, Mapping) else shown[""]
 
     def sample(self, count: int | None, seed: int = 0) -> Labelled:
         """Draw ``count`` inputs in random order, without repetition; all if ``None`` or if there are no more."""
@@ -116,7 +151,31 @@ class Labelled:
         return self._chosen(kept)
 
     def _chosen(self, numbers: Array) -> Labelled:
-        return Labelled(self.inputs[numbers], self.labels[numbers], self.source, self.class_names)
+        chosen = {name: array[numbers] for name, array in self.arrays.items()}
+        inputs = chosen if isinstance(self.inputs, Mapping) else chosen[""]
+        return Labelled(inputs, self.labels[numbers], self.source, self.class_names)
+
+
+def _accepted(values: Any, what: str) -> Array:
+    """An array of bytes, truth values, whole numbers (int64) or finite floating point (float32), N×…."""
+    array = as_array(values, what)
+    if np.issubdtype(array.dtype, np.floating):
+        if not np.isfinite(array).all():
+            raise AssayError(f"{what} have NaN or infinite values")
+        array = array.astype(np.float32)
+    elif np.issubdtype(array.dtype, np.integer) and array.dtype != np.uint8:
+        array = array.astype(np.int64)
+    elif array.dtype not in (np.uint8, np.bool_):
+        raise AssayError(f"{what} are {array.dtype}: give uint8, floats, or whole numbers such as those of words")
+    if array.ndim < 2 or 0 in array.shape:
+        raise AssayError(f"{what} are N×…, at least one, not {array.shape}")
+    return array
+
+
+def _read_only(array: Array) -> Array:
+    array = array.view()
+    array.setflags(write=False)
+    return array
 
 
 def load_labelled(

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Collection
 from typing import Any
 
+import torch
 from torch import nn
 
 from assay.core.errors import AssayError, shown
@@ -17,7 +18,7 @@ def as_subject(network: Any, argument: str = "subject", taken: Collection[str] =
     """Make a subject of a bare torch module, called by its class; a subject stays as it is.
 
     Args:
-        network: A `Subject` or a torch module.
+        network: A `Subject`, a torch module or an exported program.
         argument: What an error calls the argument that the network was given as.
         taken: Names that other networks have: a module whose name is among them gets a number.
 
@@ -27,7 +28,7 @@ def as_subject(network: Any, argument: str = "subject", taken: Collection[str] =
     """
     if isinstance(network, Subject):
         return network
-    if isinstance(network, nn.Module):
+    if isinstance(network, (nn.Module, torch.export.ExportedProgram)):
         subject = Subject(network)
         subject.name = numbered(subject.name, taken)
         return subject

@@ -81,8 +81,8 @@ class Network:
             tensor = torch.as_tensor(value)
         except (TypeError, ValueError, RuntimeError) as error:
             raise AssayError(
-                f"the batch is a {type(value).__name__}: show networks a tensor or an array, or a mapping of them by the "
-                "names of the arguments of forward"
+                f"the batch is a {type(value).__name__}: show networks a tensor or an array, or a mapping of them by "
+                "the names of the arguments of forward"
             ) from error
         if tensor.dtype == torch.uint8:
             raise AssayError("the batch is uint8: show networks floating-point values (pixels in [0, 1])")

@@ -28,3 +28,9 @@ def hangs(streamed, kept, own):
 
 def raises(streamed, kept, own):
     raise RuntimeError("no good")
+
+
+def leaves(streamed, kept, own):
+    if own == 1:
+        raise SystemExit(3)
+    return own

@@ -57,6 +57,20 @@ class Waits(Measure):
 
 
 @dataclass(frozen=True)
+class Holds(Measure):
+    """Leaves the number of its process, and goes on when the file ``hold`` is taken away."""
+
+    folder: Path
+    name: ClassVar[str] = "holds"
+
+    def __call__(self, subject: Subject) -> pd.DataFrame:
+        (self.folder / f"{os.getpid()}.process").touch()
+        while (self.folder / "hold").exists():
+            time.sleep(0.02)
+        return Slow(seconds=0.0)(subject)
+
+
+@dataclass(frozen=True)
 class Broken(Measure):
     """Always fails."""
 

@@ -57,6 +57,17 @@ def test_a_failed_cell_is_recorded_and_the_rest_goes_on(tmp_path, caplog):
     assert run.table("broken").empty and len(run.table("slow")) == 20
 
 
+@pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit(), BaseException("bare")])
+def test_a_measure_that_would_end_the_program_is_a_failed_cell(tmp_path, monkeypatch, error):
+    def leave(self, subject):
+        raise error
+
+    monkeypatch.setattr(Slow, "__call__", leave)
+    run = evaluate(subjects(1), [Slow(), Straightness(sequences())], tmp_path)
+    assert [c.status for c in run.cells] == ["failed", "done"]
+    assert (run.failures[0].error or "").startswith(type(error).__name__)
+
+
 def test_a_failed_cell_is_tried_again_and_its_record_goes(tmp_path, monkeypatch):
     evaluate(subjects(1), Slow(), tmp_path)
     (cell,) = (tmp_path / "cells").iterdir()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 
 from assay import Straightness, evaluate
 from assay.runs.executor import Job, Lost, Workers, execute
-from executor_kit import dies, hangs, raises, together
+from executor_kit import dies, hangs, leaves, raises, together
 from measure_kit import Broken, Slow, sequences, subjects
 
 JOBS = [Job(i, streamed=f"subject {i // 3}", kept=f"measure {i % 3}") for i in range(9)]
@@ -41,7 +43,25 @@ def test_jobs_are_taken_as_workers_become_free():
 def test_a_process_that_dies_takes_one_job_with_it():
     done = {d.job.own: d.result for d in execute(dies, [Job(i) for i in range(4)], Workers(processes=2))}
     assert {i for i, result in done.items() if result == i} == {0, 2, 3}
-    assert isinstance(done[1], Lost) and "signal 9" in done[1].reason
+    assert done[1] == Lost("the process died (signal 9)")
+
+
+def test_a_job_that_calls_exit_ends_alone():
+    done = {d.job.own: d.result for d in execute(leaves, [Job(i) for i in range(4)], Workers(processes=1))}
+    assert done == {0: 0, 1: Lost("SystemExit: 3"), 2: 2, 3: 3}
+
+
+def test_a_process_that_never_began_is_said_so(tmp_path):
+    script = """
+from assay.runs.executor import Job, Workers, execute
+from executor_kit import together
+print([done.result.reason for done in execute(together, [Job(0)], Workers(processes=1))])
+"""
+    (tmp_path / "unguarded.py").write_text(script)
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "kits")}
+    command = [sys.executable, "unguarded.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+    assert "the process died before it began (exit code 1); a script that starts processes must" in done.stdout
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +23,7 @@ from assay.core.progress import listening_to_stages
 from assay.core.user_code import code_in, folders_searched, modules_beside
 
 R = TypeVar("R")
-STARTING = "starting"
+_NOT_BEGUN, _BEGUN = None, ""  # stages of a job before the first that it names itself
 _GUARD = "; a script that starts processes must do so under `if __name__ == '__main__':`"
 
 
@@ -146,6 +147,8 @@ def _in_processes(task: Callable[[Any, Any, Any], R], jobs: Iterable[Job], worke
                         idle.append(process)
     finally:
         for process in [*busy, *idle]:
+            process.process.kill()  # all at once: another interruption may come while they are waited for
+        for process in [*busy, *idle]:
             process.stop()
 
 
@@ -179,13 +182,14 @@ class _Process:
         self.process.start()
         theirs.close()
         self.job = Job(None)
-        self.stage, self.since = STARTING, time.monotonic()
+        self.stage: str | None = _NOT_BEGUN
+        self.since = time.monotonic()
         self.streamed: Any = None
         self.kept: set[int] = set()
 
     def start(self, task: Callable[..., Any], job: Job, pickled: _Pickled) -> None:
         """Send a job, with what this process does not have of it yet."""
-        self.job, self.stage, self.since = job, STARTING, time.monotonic()
+        self.job, self.stage, self.since = job, _NOT_BEGUN, time.monotonic()
         new_streamed = job.streamed is not None and job.streamed is not self.streamed
         new_kept = job.kept is not None and id(job.kept) not in self.kept
         message = (
@@ -219,8 +223,9 @@ class _Process:
             self.process.join()
             code = self.process.exitcode
             died = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-            hint = _GUARD if self.stage == STARTING and code == 1 else ""
-            return (Lost(f"the process died at {self.stage!r} ({died}){hint}"),)
+            if self.stage is _NOT_BEGUN:
+                return (Lost(f"the process died before it began ({died}){_GUARD if code == 1 else ''}"),)
+            return (Lost(f"the process died{f' at {self.stage!r}' if self.stage else ''} ({died})"),)
         if self.left() <= 0:
             self.stop()
             return (Lost(f"{self.stage!r} took longer than {self.job.limit_s:g} s", timeout=True),)
@@ -228,7 +233,7 @@ class _Process:
 
     def left(self) -> float:
         """Seconds until its limit of time."""
-        if self.job.limit_s is None or self.stage == STARTING:
+        if self.job.limit_s is None or not self.stage:
             return float("inf")
         return self.job.limit_s - (time.monotonic() - self.since)
 
@@ -247,6 +252,8 @@ def _soonest(busy: Sequence[_Process]) -> float | None:
 def _serve(connection: Connection) -> None:
     """Do jobs until the parent is gone."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    # Ctrl-C in a terminal reaches every process; the parent decides. Not ignored, which a child's child would inherit.
+    signal.signal(signal.SIGINT, lambda *_: None)
     streamed: Any = None
     kept: dict[int, Any] = {}
     while True:
@@ -260,9 +267,10 @@ def _serve(connection: Connection) -> None:
             if new_kept is not None:
                 kept[kept_id] = pickle.loads(new_kept)
             task, own = pickle.loads(body)
+            connection.send(("stage", _BEGUN))
             with listening_to_stages(lambda what: connection.send(("stage", what))):
                 answer = ("done", task(streamed, kept.get(kept_id), own))
-        except Exception as error:
+        except BaseException as error:  # what a job raises, even by sys.exit, ends that job alone
             answer = ("failed", f"{type(error).__name__}: {first_line(error)}")
         connection.send(answer)
 

@@ -29,7 +29,7 @@ def folder(tmp_path):
 class Pairs(Dataset):
     """A torch data set of pairs, in one of the forms that people write."""
 
-    classes = list(NAMES)
+    classes = NAMES
 
     def __init__(self, form="pair", length=6):
         self.form = form
@@ -58,14 +58,17 @@ class Stream(IterableDataset):
 
 
 class ClassLabel:
-    names = list(NAMES)
+    names = NAMES
 
 
 class HuggingFace:
     """What `datasets.Dataset` shows to the outside."""
 
-    column_names = ["img", "label"]
-    features = {"img": object(), "label": ClassLabel()}
+    column_names = ("img", "label")
+
+    @property
+    def features(self):
+        return {"img": object(), "label": ClassLabel()}
 
     def __len__(self):
         return 6
@@ -288,14 +291,14 @@ def test_folders_that_are_no_data_say_what_is_missing(tmp_path, folder):
     with pytest.raises(AssayError, match="holds pictures without labels: put the pictures of each class"):
         as_labelled(folder / "cat")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(AssayError, match="class folder .*empty holds no pictures"):
+    with pytest.raises(AssayError, match=r"class folder .*empty holds no pictures"):
         as_labelled(folder)
     with pytest.raises(AssayError, match="holds no class folders"):
         as_labelled(tmp_path / "empty")
     for name in ("parts/train/a", "parts/train/b", "one/a"):
         (tmp_path / "empty" / name).mkdir(parents=True)
         Image.fromarray(PIXELS[0]).save(tmp_path / "empty" / name / "0.png")
-    with pytest.raises(AssayError, match="parts of a data set, not classes: give one, such as .*train"):
+    with pytest.raises(AssayError, match=r"parts of a data set, not classes: give one, such as .*train"):
         as_labelled(tmp_path / "empty" / "parts")
     with pytest.raises(AssayError, match="has one class folder, 'a'"):
         as_labelled(tmp_path / "empty" / "one")

@@ -24,6 +24,7 @@ _WORDS: Mapping[Any, str] = {
     bool: "True or False",
     type(None): "None",
 }
+_LARGEST = 2**63 - 1
 
 
 def accept_settings(measure: Any) -> None:
@@ -45,6 +46,8 @@ def accept_settings(measure: Any) -> None:
         if field.default is not MISSING and given is field.default:
             continue
         accepted = _accepted(given, hints.get(field.name, Any), field.name)
+        if field.name == "seed" and isinstance(accepted, int) and accepted < 0:
+            raise AssayError(f"seed={accepted} must be at least 0")
         if accepted is not given:
             object.__setattr__(measure, field.name, accepted)
 
@@ -79,10 +82,12 @@ def _fits(value: Any, hint: Any) -> bool:
     inner = typing.get_args(hint)
     if origin is Literal:
         return any(type(value) is type(option) for option in inner)  # which of them is the measure's to say
+    if isinstance(value, int) and not -_LARGEST <= value <= _LARGEST:
+        return False
     if origin in (int, float):
         return isinstance(value, (int, float) if origin is float else int) and not isinstance(value, bool)
     if origin is tuple or origin is Sequence:
-        if not isinstance(value, Sequence) or isinstance(value, str):
+        if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
             return False
         kinds = {kind for kind in inner if kind is not Ellipsis}
         return len(kinds) != 1 or all(_fits(item, *kinds) for item in value)

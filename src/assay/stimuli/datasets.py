@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from assay.core.errors import AssayError
+from assay.core.errors import AssayError, shown
 from assay.stimuli.clips import ArrayClip, Clip
 from assay.stimuli.images import Images
 from assay.stimuli.labelled import Labelled, load_labelled
@@ -169,6 +169,14 @@ def as_sequences(
     return Sequences(tuple(_clips({f"clip {i}": clip for i, clip in enumerate(samples.inputs)})), samples.source)
 
 
+def as_tuple(values: Any, argument: str, kind: type | tuple[type, ...]) -> tuple[Any, ...]:
+    """Return a list or tuple as a tuple, and raise an error where it is none or holds something of another kind."""
+    if not isinstance(values, (tuple, list)) or not all(isinstance(value, kind) for value in values):
+        kinds = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
+        raise AssayError(f"{argument}={shown(values)} does not fit: give a list, each of which is of type {kinds}")
+    return tuple(values)
+
+
 def _samples(data: Any, limit: int, argument: str, labelled: bool) -> Samples:
     """Take inputs, and labels if there are any, from data of any kind."""
     wanted = _LABELLED if labelled else _IMAGES
@@ -300,5 +308,4 @@ def _require(size: Any, color: Any, limit: Any) -> None:
 
 
 def _unusable(value: Any, argument: str, wanted: str) -> str:
-    shown = repr(value)
-    return f"{argument}={shown if len(shown) <= 60 else type(value).__name__} cannot be used: give {wanted}"
+    return f"{argument}={shown(value)} cannot be used: give {wanted}"

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from assay.core.errors import AssayError, nearest
+from assay.core.errors import AssayError, nearest, shown
 from assay.core.fingerprint import fingerprint
+from assay.stimuli.datasets import as_images, as_tuple
 from assay.stimuli.images import Images
 from assay.stimuli.invariance_test import OpenTest
 from assay.stimuli.pictures import Array
@@ -90,6 +91,9 @@ class Family:
         if isinstance(self.transformation, str) and self.transformation not in NAMED:
             known = nearest(self.transformation, NAMED)
             raise AssayError(f"unknown transformation {self.transformation!r}{known}")
+        if not isinstance(self.transformation, str) and not callable(self.transformation):
+            raise AssayError(f"transformation={shown(self.transformation)} is no name and no function of pictures")
+        object.__setattr__(self, "magnitudes", as_tuple(self.magnitudes, "magnitudes", (int, float)))
         if not self.magnitudes or not all(math.isfinite(m) for m in self.magnitudes):
             raise AssayError(f"magnitudes={self.magnitudes} must be finite numbers, at least one")
 
@@ -130,6 +134,8 @@ class ParametricTest(OpenTest):
     name = "parametric"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "images", as_images(self.images))
+        object.__setattr__(self, "families", as_tuple(self.families, "families", Family))
         names = [family.name for family in self.families]
         if not names:
             raise AssayError("families is empty: give at least one transformation")

@@ -8,9 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from assay.core.errors import AssayError
+from assay.core.errors import AssayError, shown
 from assay.core.fingerprint import fingerprint
 from assay.stimuli.clips import Clip
+from assay.stimuli.datasets import as_sequences
 from assay.stimuli.invariance_test import ClosedTest
 from assay.stimuli.pictures import Array
 from assay.stimuli.sequences import Sequences
@@ -56,6 +57,12 @@ class NaturalVideo(ClosedTest):
     name = "video"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.clips, Mapping):
+            raise AssayError(
+                f"clips={shown(self.clips)} is no mapping: give sequences by transformation, {{name: clips}}"
+            )
+        clips = {name: as_sequences(given, argument=f"clips[{name!r}]") for name, given in self.clips.items()}
+        object.__setattr__(self, "clips", clips)
         if not self.clips:
             raise AssayError("clips is empty: give sequences for at least one transformation")
         if self.reach < 1:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.core.errors import AssayError, nearest
+from assay.core.errors import AssayError, nearest, shown
 from assay.core.fingerprint import fingerprint
 from assay.stimuli.clips import ArrayClip, Clip, FrameFolder
 from assay.stimuli.fades import ContrastFade, PixelFade
@@ -27,6 +27,10 @@ class Sequences:
     source: str = "given"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.clips, (tuple, list)) or not all(isinstance(clip, Clip) for clip in self.clips):
+            remedy = "give a list of clips; assay.stimuli.as_sequences makes them of arrays, folders and videos"
+            raise AssayError(f"clips={shown(self.clips)}: {remedy}")
+        object.__setattr__(self, "clips", tuple(self.clips))
         if not self.clips:
             raise AssayError(f"no sequences in {self.source}")
         seen: set[tuple[str, str]] = set()

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
+from assay.core.errors import AssayError
 from assay.subject.subject import Subject
 
 AFFINE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+_OF_SEVERAL_WEIGHTS = (nn.RNNBase, nn.RNNCellBase, nn.MultiheadAttention)  # none of which is called ``weight``
+
+
+def require_visible_layers(subject: Subject) -> None:
+    """Refuse a network of TorchScript, whose layers and weights can be seen and moved by nothing but itself."""
+    if isinstance(subject.module, torch.jit.ScriptModule):
+        raise AssayError(f"{subject.name!r} is TorchScript, which hides its layers: give the module it was made of")
 
 
 def weighted_layers(subject: Subject) -> list[str]:
@@ -41,4 +50,4 @@ def first_affine(subject: Subject) -> str | None:
 
 def _has_weights(module: nn.Module | None) -> bool:
     weight = getattr(module, "weight", None)
-    return isinstance(weight, Tensor) and weight.dim() >= 2
+    return isinstance(module, _OF_SEVERAL_WEIGHTS) or (isinstance(weight, Tensor) and weight.dim() >= 2)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from assay.core.errors import AssayError, first_line
+from assay.core.arrays import batch_length, tensors_in
+from assay.core.errors import AssayError
 from assay.stimuli.labelled import Labelled
+from assay.subject.network import Batch, taking
 from assay.subject.subject import Subject
 
 Array = np.ndarray[Any, Any]
+LOGITS = "logits"
+_FEATURES = ("last_hidden_state", "hidden_states", "pooler_output")  # of networks without a classifier
 
 
 def tensor(values: Tensor | Array) -> Tensor:
@@ -22,34 +26,56 @@ def tensor(values: Tensor | Array) -> Tensor:
     return torch.as_tensor(np.array(values) if frozen else values)
 
 
-def class_scores(subject: Subject, x: Tensor, of: Callable[[Tensor], Any] | None = None, finite: bool = True) -> Tensor:
+def scores_in(output: Any) -> Any:
+    """The class scores in what a network returns: a tensor, ``logits``, or the first matrix in anything else.
+
+    A network that returns features by name has no classifier: what it returned comes back as it is.
+
+    Example:
+        >>> scores_in({"loss": torch.zeros(()), "logits": torch.ones(1, 2)})
+        tensor([[1., 1.]])
+        >>> scores_in((torch.zeros(3, 4, 5), [torch.ones(1, 2)]))
+        tensor([[1., 1.]])
+    """
+    if isinstance(output, Tensor):
+        return output
+    named = output.get(LOGITS) if isinstance(output, Mapping) else getattr(output, LOGITS, None)
+    if isinstance(named, Tensor):
+        return named
+    if isinstance(output, Mapping) and any(name in output for name in _FEATURES):
+        return output
+    return next((tensor for tensor in tensors_in(output) if tensor.dim() == 2), output)
+
+
+def class_scores(subject: Subject, x: Batch, of: Callable[[Any], Any] | None = None, finite: bool = True) -> Tensor:
     """The class scores of a batch: one number for each input and class.
 
     Args:
         subject: The network that classifies the inputs.
         x: The inputs, before any preprocessing.
-        of: Function that computes the scores from the inputs; by default the subject itself.
+        of: Function that computes the network's output from the inputs; by default the subject itself.
         finite: Whether scores of NaN or infinity are errors.
     """
-    try:
-        scores = (of or subject)(x)
-    except RuntimeError as error:  # torch's own complaint about shapes
-        seen = tuple(x.shape[1:])
-        raise AssayError(f"{subject.name!r} cannot take inputs of shape {seen}: {first_line(error)}") from error
-    if not isinstance(scores, Tensor) or scores.dim() != 2 or len(scores) != len(x):
-        said = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
-        raise AssayError(f"{subject.name!r} gives {said}, not one number for each class of {len(x)} inputs")
+    with taking(subject.name, x):
+        output = (of or subject)(x)
+    return checked_scores(subject, output, batch_length(x), finite)
+
+
+def checked_scores(subject: Subject, output: Any, count: int, finite: bool = False) -> Tensor:
+    """The class scores in what a network returned for ``count`` inputs; an error where there are none."""
+    scores = scores_in(output)
+    if not isinstance(scores, Tensor) or scores.dim() != 2 or len(scores) != count:
+        said = tuple(scores.shape) if isinstance(scores, Tensor) else _named(scores)
+        raise AssayError(f"{subject.name!r} gives {said}, not one number for each class of {count} inputs")
     if finite and not scores.isfinite().all():
         raise AssayError(f"{subject.name!r} gives outputs that are not finite")
     return scores
 
 
-def as_taken(subject: Subject, x: Tensor) -> Tensor:
-    """Inputs as the module of a subject takes them: preprocessed, in its precision, on its device."""
-    ready = subject.network.prepare(x)
-    if not isinstance(ready, Tensor):
-        raise AssayError(f"the preprocessing of {subject.name!r} makes {type(ready).__name__}, not a tensor")
-    return ready
+def _named(output: Any) -> str:
+    """What a network returned, as part of a sentence: its type, and the names of what is in it."""
+    names = f" of {', '.join(map(str, output))}" if isinstance(output, Mapping) and output else ""
+    return f"{type(output).__name__}{names}"
 
 
 def require_classes(subject: Subject, data: Labelled, finite: bool = True) -> None:

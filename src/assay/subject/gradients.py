@@ -9,16 +9,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from assay.core.arrays import batch_length, cloned, tensors_in, varied_input, with_first_tensor, with_varied_input
 from assay.core.errors import AssayError
-from assay.subject.classifier import as_taken, class_scores
+from assay.subject.classifier import class_scores
 from assay.subject.hooks import layer_hooks, module_path
+from assay.subject.network import Batch
 from assay.subject.subject import Subject
 
 INPUT = "input"
 
 
 def differentiate(
-    subject: Subject, x: Tensor, layers: list[str], of: Callable[[Tensor], Tensor]
+    subject: Subject, x: Batch, layers: list[str], of: Callable[[Tensor], Tensor]
 ) -> tuple[Tensor, dict[str, Tensor], dict[str, Tensor]]:
     """A function of a batch's class scores, the values of layers, and its gradient with respect to each of them.
 
@@ -26,17 +28,23 @@ def differentiate(
 
     Args:
         subject: The network; the inputs of a batch must not influence each other in it.
-        x: The inputs, which are also the layer ``input``, before any preprocessing.
+        x: The inputs, before any preprocessing. They are also the layer ``input``; of several inputs by name, the first
+            floating-point one is.
         layers: Names of layers, or ``input``.
         of: Function to differentiate, from N×K scores to N numbers.
     """
     with subject.showing(), torch.enable_grad(), _keeping(subject, layers) as kept:
-        kept[INPUT] = x = x.detach().requires_grad_()
-        value = of(class_scores(subject, x.clone(), lambda batch: subject.module(as_taken(subject, batch))))
+        varied = varied_input(x)
+        if varied is not None:
+            kept[INPUT] = varied.detach().requires_grad_()
+            x = with_varied_input(x, kept[INPUT])
+        network = subject.network
+        value = of(class_scores(subject, cloned(x), lambda batch: network.forward(network.prepare(batch))))
         for layer in layers:
-            if layer not in kept or len(kept[layer]) != len(x):
+            if layer not in kept or not kept[layer].dim() or len(kept[layer]) != batch_length(x):
                 raise AssayError(f"layer {layer!r} of {subject.name!r} does not return a tensor with a row per input")
-        by_layer = torch.autograd.grad(value.sum(), [kept[layer] for layer in layers], allow_unused=True)
+        wanted = [kept[layer] for layer in layers]
+        by_layer = torch.autograd.grad(value.sum(), wanted, allow_unused=True) if wanted else ()
     gradients = {
         layer: torch.zeros_like(kept[layer]) if gradient is None else gradient
         for layer, gradient in zip(layers, by_layer, strict=True)
@@ -50,10 +58,12 @@ def _keeping(subject: Subject, layers: list[str]) -> Iterator[dict[str, Tensor]]
     kept: dict[str, Tensor] = {}
 
     def keep(layer: str, output: Any) -> Any:
-        if layer not in layers or not isinstance(output, Tensor):
+        tensor = next(tensors_in(output), None)
+        if layer not in layers or tensor is None or not tensor.is_floating_point():
             return None
-        kept[layer] = output
-        return output.clone()
+        # Nothing before it that is differentiated: weights that are not trained, inputs that are whole numbers.
+        kept[layer] = tensor if tensor.requires_grad else tensor.detach().requires_grad_()
+        return with_first_tensor(output, kept[layer].clone())
 
     with layer_hooks(subject.module, [module_path(layer) for layer in layers if layer != INPUT], keep):
         yield kept

@@ -251,6 +251,26 @@ class Odd(nn.Module):
         return self.linear(self.pair(x)[0])
 
 
+class Whole(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.sum()
+
+
+class Summed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.whole, self.linear = Whole(), nn.Linear(3, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(x) + self.whole(x)
+
+
+def test_of_a_layer_that_returns_several_tensors_the_first_is_measured():
+    table = Margins(Labelled(np.eye(3), np.array([0, 1, 1])), layers="pair", bootstrap=0)(Subject(Odd()))
+    rows = table[table["quantity"] == "normalised margin mean"].set_index("layer").value
+    assert rows["pair"] == pytest.approx(rows["input"])
+
+
 def test_networks_and_data_that_do_not_fit_are_errors():
     data = Labelled(np.eye(3), np.arange(3))
     with pytest.raises(AssayError, match="'Linear' tells 2 classes, given has 3"):
@@ -265,8 +285,8 @@ def test_networks_and_data_that_do_not_fit_are_errors():
         Margins(data)(Subject(nn.Unflatten(1, (3, 1))))
     with pytest.raises(AssayError, match="unknown layer '5'"):
         Margins(data, layers="5")(Subject(nn.Sequential(nn.Linear(3, 3))))
-    with pytest.raises(AssayError, match="layer 'pair' of 'Odd' does not return a tensor with a row per input"):
-        Margins(Labelled(np.eye(3), np.array([0, 1, 1])), layers="pair")(Subject(Odd()))
+    with pytest.raises(AssayError, match="layer 'whole' of 'Summed' does not return a tensor with a row per input"):
+        Margins(Labelled(np.eye(3), np.array([0, 1, 1])), layers="whole")(Subject(Summed()))
     with pytest.raises(AssayError, match="'input' and 'output' are measured anyway"):
         Margins(data, layers="output")(Subject(nn.Sequential(nn.Linear(3, 3))))
     for wrong in ({"samples": 0}, {"bootstrap": -1}, {"batch_size": 0}, {"percentiles": (101.0,)}):

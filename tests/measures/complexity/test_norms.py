@@ -400,7 +400,7 @@ def test_networks_without_norms_are_errors():
         Norms()(Subject(nn.Linear(2, 2)))
     with pytest.raises(AssayError, match=r"'Linear' cannot take inputs of shape \(3,\)"):
         Norms(shape=(3,)).check(Subject(nn.Linear(2, 2)))
-    with pytest.raises(AssayError, match="'Strange' returns dict"):
+    with pytest.raises(AssayError, match="'Strange' has no linear or convolutional layer"):
         Norms(shape=(3,))(Subject(Strange()))
     broken = nn.Linear(2, 2)
     nn.init.constant_(broken.bias, float("nan"))

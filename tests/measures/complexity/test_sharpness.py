@@ -201,7 +201,7 @@ def test_weights_gradients_modes_and_random_state_are_left_bit_for_bit_even_afte
             raise OSError("out of the blue")
 
     hook = net.fc.register_forward_pre_hook(fails)  # type: ignore[union-attr]
-    with pytest.raises(OSError, match="out of the blue"):
+    with pytest.raises(AssayError, match="OSError: out of the blue"):
         measure(subject)
     hook.remove()
     assert net.training and torch.is_grad_enabled() and torch.equal(torch.random.get_rng_state(), state)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from assay.core.errors import AssayError, first_line
+from assay.core.arrays import first_tensor
+from assay.core.errors import AssayError
 from assay.measures.complexity.path_norm import AffineLayer, Squaring
+from assay.subject.anatomy import require_visible_layers
+from assay.subject.classifier import scores_in
+from assay.subject.network import Batch, taking
 from assay.subject.subject import Subject
+from assay.subject.unwrapped import copied
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,7 @@ class Affine:
     unreached: list[str]
 
 
-def affine_layers(subject: Subject, shape: tuple[int, ...] | None = None) -> Affine:
+def affine_layers(subject: Subject, shape: tuple[int, ...] | Batch | None = None) -> Affine:
     """Find the affine layers of a network by running a float64 copy of it, with squared weights, once on ones.
 
     Batch norm at evaluation is x ↦ s·x + t with s = γ/√(v + ε) and t = β − s·m, of running mean m and variance v.
@@ -40,19 +45,18 @@ def affine_layers(subject: Subject, shape: tuple[int, ...] | None = None) -> Aff
 
     Args:
         subject: The network; it is copied and left as it is.
-        shape: Shape of one input, without the batch axis; by default that of the subject's example.
+        shape: Shape of one input, without the batch axis, or inputs, of which whole numbers are shown as they are; by
+            default those of the subject's example.
     """
-    module = copy.deepcopy(subject.module).to("cpu", torch.float64).eval()
-    ones = torch.ones_like(_example(subject, shape), dtype=torch.float64)
-    trace = Squaring(module, ones)
-    try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]), trace:
-            output = module(ones)
-    except (RuntimeError, ValueError) as error:  # torch's own complaint about shapes
-        seen = tuple(ones.shape[1:])
-        raise AssayError(f"{subject.name!r} cannot take inputs of shape {seen}: {first_line(error)}") from error
-    if not isinstance(output, Tensor):
-        raise AssayError(f"{subject.name!r} returns {type(output).__name__}: give a network that returns a tensor")
+    require_visible_layers(subject)
+    module = copied(subject.module, "which its norms need").to("cpu", torch.float64).eval()
+    ones = _ones(_example(subject, shape))
+    trace = Squaring(module, *(ones.values() if isinstance(ones, Mapping) else [ones]))
+    args, kwargs = subject.network.arguments(ones)
+    with taking(subject.name, ones), subject.network.undisturbed(), trace:
+        output = module(*args, **kwargs)
+    scores = scores_in(output)
+    output = scores if isinstance(scores, Tensor) else first_tensor(output)
     layers = [call.layer for call in trace.calls]
     own = {name: t.detach() for name, t in subject.module.named_parameters()}
     if not own:
@@ -62,16 +66,23 @@ def affine_layers(subject: Subject, shape: tuple[int, ...] | None = None) -> Aff
     return Affine(layers, own, output.sum().item(), trace.unsupported, unreached)
 
 
-def _example(subject: Subject, shape: tuple[int, ...] | None) -> Tensor:
-    """An input of the given shape, or the example of the subject, after its preprocessing."""
+def _example(subject: Subject, shape: tuple[int, ...] | Batch | None) -> Any:
+    """One input of the given shape, or of the inputs given, or of the subject's example, after its preprocessing."""
     given: Any = subject.example if shape is None else shape
     if given is None:
-        raise AssayError(f"no input of {subject.name!r} is known: give shape=(…), of one input without the batch axis")
-    try:
-        batch = torch.zeros(1, *given) if isinstance(given, tuple | list) else torch.as_tensor(given)[:1]
-    except (RuntimeError, TypeError, ValueError) as error:
-        raise AssayError(f"the example of {subject.name!r} is not an array: give shape=(…)") from error
-    return batch if subject.preprocess is None else torch.as_tensor(subject.preprocess(batch))
+        raise AssayError(
+            f"no input of {subject.name!r} is known: give shape=(…), of one input without the batch axis, or "
+            "Subject(example=…)"
+        )
+    ready = subject.network.prepare_example(given)
+    return {name: tensor[:1] for name, tensor in ready.items()} if isinstance(ready, Mapping) else ready[:1]
+
+
+def _ones(ready: Any) -> Any:
+    """Ones in place of floating-point inputs; whole numbers, such as those of words, as they are."""
+    if isinstance(ready, Mapping):
+        return {name: _ones(tensor) for name, tensor in ready.items()}
+    return torch.ones_like(ready, dtype=torch.float64, device="cpu") if ready.is_floating_point() else ready.cpu()
 
 
 @dataclass(frozen=True)
@@ -85,7 +96,7 @@ class FoldedWeights:
     weights: list[str]
 
 
-def folded_weights(subject: Subject, shape: tuple[int, ...], fold: bool = True) -> FoldedWeights:
+def folded_weights(subject: Subject, shape: tuple[int, ...] | Batch, fold: bool = True) -> FoldedWeights:
     """A network's weights, each batch norm folded into the layer before it; for `torch.func.functional_call`.
 
     A folded layer's bias is where its batch norm has one, else where the layer has one. Where neither has, and where

@@ -3,37 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.func import functional_call
 from torch.nn import functional as F
 
+from assay.core.arrays import batch_length, cloned
 from assay.core.errors import AssayError
-from assay.measures.complexity.affine import folded_weights
+from assay.measures.complexity.affine import FoldedWeights, folded_weights
 from assay.stimuli.labelled import Labelled
 from assay.subject.agreement import agree
-from assay.subject.classifier import Array, as_taken, batches, class_scores
+from assay.subject.anatomy import require_visible_layers
+from assay.subject.classifier import Array, batches, checked_scores, class_scores
+from assay.subject.network import taking
 from assay.subject.subject import Subject
 
 
 class PerturbedWeights:
     """Shows a sample to a network whose weights, batch norm folded in, are perturbed by a given amount.
 
-    Where folding would change the network (a layer's output also goes around its batch norm), nothing is folded.
+    Where folding would change the network (a layer's output also goes around its batch norm), and where the network
+    cannot be copied to find its layers, nothing is folded.
     """
 
     def __init__(self, subject: Subject, data: Labelled, size: int) -> None:
+        require_visible_layers(subject)
         self.subject = subject
-        self.shown = [(as_taken(subject, x), labels) for x, labels in batches(data, size, subject.device)]
-        self.folded = folded_weights(subject, data.shape)
+        prepare = subject.network.prepare
+        self.shown = [(prepare(x), labels) for x, labels in batches(data, size, subject.device)]
+        one = data.shown(slice(0, 1))
+        try:
+            self.folded = folded_weights(subject, one)
+        except AssayError:
+            self.folded = _unfolded(subject)
         if not self.folded.weights:
             raise AssayError(f"{subject.name!r} has no weights to move")
         if not self._folding_agrees(data.shown(slice(0, size), subject.device)):
-            self.folded = folded_weights(subject, data.shape, fold=False)
+            self.folded = folded_weights(subject, one, fold=False)
         self.weights = {name: self.folded.tensors[name] for name in self.folded.weights}
 
-    def _folding_agrees(self, first: Tensor) -> bool:
+    def _folding_agrees(self, first: Any) -> bool:
         """Whether the folded network gives the same class scores on the first batch as the network itself."""
         return agree(
             lambda: self._scores(self.folded.tensors, self.shown[0][0]), lambda: class_scores(self.subject, first)
@@ -64,9 +75,16 @@ class PerturbedWeights:
                 total[name] += 0 if gradient is None else gradient.nan_to_num()
         return total, torch.cat(right).cpu().numpy()
 
-    def _scores(self, tensors: Mapping[str, Tensor], ready: Tensor) -> Tensor:
-        scores: Tensor = functional_call(self.subject.module, dict(tensors), (ready.clone(),))  # it may write to it
-        return scores
+    def _scores(self, tensors: Mapping[str, Tensor], ready: Any) -> Tensor:
+        args, kwargs = self.subject.network.arguments(cloned(ready))  # the network may write to it
+        with taking(self.subject.name, ready):
+            output = functional_call(self.subject.module, dict(tensors), args, kwargs)
+        return checked_scores(self.subject, output, batch_length(ready))
+
+
+def _unfolded(subject: Subject) -> FoldedWeights:
+    weights = {name: weight.detach() for name, weight in subject.module.named_parameters()}
+    return FoldedWeights(weights, list(weights))
 
 
 def _right(scores: Tensor, labels: Tensor) -> Tensor:

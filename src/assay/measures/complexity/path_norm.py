@@ -74,12 +74,12 @@ class Squaring(TorchFunctionMode):
     does. Numbers that add or multiply are weights too, and so are the 1/n of an average.
     """
 
-    def __init__(self, module: nn.Module, start: Tensor) -> None:
+    def __init__(self, module: nn.Module, *inputs: Tensor) -> None:
         super().__init__()
         named = [*module.named_parameters(), *module.named_buffers()]
         self.names: dict[int, tuple[str, ...]] = {id(t): (name,) for name, t in named}
-        self.flowing = {id(start)}
-        self.kept: list[Any] = [start]  # a tensor that is kept alive keeps its id to itself
+        self.flowing = {id(tensor) for tensor in inputs}
+        self.kept: list[Any] = [*inputs]  # a tensor that is kept alive keeps its id to itself
         self.calls: list[_Call] = []
         self.used: set[str] = set()
         self.unsupported = ""

@@ -84,6 +84,8 @@ class Network:
                 f"the batch is a {type(value).__name__}: show networks a tensor or an array, or a mapping of them by "
                 "the names of the arguments of forward"
             ) from error
+        if tensor.dim() == 0:
+            raise AssayError(f"the batch is one number, {tensor.item()}: show networks an array with a row per input")
         if tensor.dtype == torch.uint8:
             raise AssayError("the batch is uint8: show networks floating-point values (pixels in [0, 1])")
         tensor = tensor.to(self.device, self.dtype if tensor.is_floating_point() else None)

@@ -160,10 +160,20 @@ def taking(name: str, ready: Any, passed_on: Sequence[BaseException] = ()) -> It
     except Exception as error:  # the network is the user's, and may raise anything
         if error in passed_on:
             raise
-        hint = ""
+        hint = _layout_hint(ready)
         if isinstance(error, TypeError) and "required positional argument" in str(error):
             hint = "; give its inputs as a mapping by the names of the arguments, or a preprocess that makes one"
         raise AssayError(f"{name!r} cannot take {_described(ready)}: {_reason(error)}{hint}") from error
+
+
+def _layout_hint(batch: Any) -> str:
+    """What may be wrong with the axes of a batch of pictures, as the end of a sentence."""
+    shape = tuple(getattr(batch, "shape", ()))
+    if len(shape) == 3:
+        return "; pictures are shown as N×C×H×W: give batch[None] for one picture, batch[:, None] for grey ones"
+    if len(shape) == 4 and shape[3] in (1, 3) and shape[1] not in (1, 3):
+        return "; pictures are shown as N×C×H×W: give batch.transpose(0, 3, 1, 2) of an array"
+    return ""
 
 
 def _described(batch: Any) -> str:

@@ -319,9 +319,9 @@ def test_batches_of_one_showing_draw_on_and_leave_the_random_state_as_found():
     [
         ("text", "the batch is a str: show networks a tensor or an array"),
         (3, "the batch is one number, 3"),
-        (np.zeros((3, 8, 8), np.float32), r"N×C×H×W: give batch\[None\] for one picture"),
-        (np.zeros((2, 8, 8, 3), np.float32), r"N×C×H×W: give batch.transpose\(0, 3, 1, 2\)"),
-        (np.zeros((2, 1, 8, 8), np.float32), "cannot take inputs of shape .1, 8, 8.: .*3 channels, but got 1 channels"),
+        (torch.zeros((3, 8, 8)), r"N×C×H×W: give batch\[None\] for one picture"),
+        (torch.zeros((2, 8, 8, 3)), r"N×C×H×W: give batch.transpose\(0, 3, 1, 2\)"),
+        (torch.zeros((2, 1, 8, 8)), "cannot take inputs of shape .1, 8, 8.: .*3 channels, but got 1 channels"),
     ],
 )
 def test_a_batch_that_does_not_fit_ends_in_one_sentence_with_the_remedy(batch, said):

@@ -23,8 +23,10 @@ def test_a_sure_difference_is_said_with_its_interval_and_the_best_are_marked():
     wobble = np.cos(np.arange(12))
     comparison = compared(robust=base - 20, standard=base + wobble, twin=base - wobble)
     said = sentences(comparison)
-    assert len(said) == 1 and said[0].startswith("Change of curvature: twin is higher than robust by 20.")
-    assert "which is worse" in said[0] and "paired, n = 12" in said[0]
+    assert len(said) == 1 and said[0].startswith(
+        "Change of curvature: robust is lower than twin, which is better, by 20."
+    )
+    assert "paired, n = 12; −20.0° v" in said[0]
     row = matrix(comparison).rows[0]
     assert row[0] == "Change of curvature ↓" and [cell.best for cell in row[2]] == [True, False, False]
     assert comparison.level == 1 - 0.05 / 3

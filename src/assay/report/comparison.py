@@ -35,6 +35,11 @@ class Quantity:
         """Which direction people want: higher, lower, or none."""
         return next(iter(self.of.values())).better
 
+    @property
+    def n(self) -> int:
+        """Number of clips, inputs or units that it rests on, summed over the networks."""
+        return sum(evidence.n for evidence in self.of.values())
+
     def shown(self, value: float, sign: str = "") -> str:
         """Write a value with as many digits as a reader can use."""
         digits = 1 if abs(value) >= 10 else 2 if abs(value) >= 1 else 3
@@ -60,14 +65,13 @@ class Comparison:
             for subject, numbers in run.evidence(measure).items():
                 for evidence in numbers:
                     quantities.setdefault((measure, evidence.quantity), {})[subject] = evidence
-        said: set[tuple[object, ...]] = set()  # two measures may tell the same number, such as the accuracy
-        distinct = []
+        distinct: dict[str, Quantity] = {}  # two measures may tell one number, such as the accuracy
         for key, of in quantities.items():
-            content = (key[1], *((name, e.value, e.n) for name, e in of.items()))
-            if content not in said and any(np.isfinite(e.value) for e in of.values()):
-                distinct.append(Quantity(*key, of))
-            said.add(content)
-        return cls(tuple(distinct), tuple(run.manifest.subjects))
+            quantity = Quantity(*key, of)
+            known = distinct.get(quantity.name)
+            if any(np.isfinite(e.value) for e in of.values()) and (known is None or quantity.n > known.n):
+                distinct[quantity.name] = quantity
+        return cls(tuple(distinct.values()), tuple(run.manifest.subjects))
 
     @cached_property
     def differences(self) -> dict[tuple[str, str, str, str], Difference]:
@@ -141,15 +145,16 @@ def sentences(comparison: Comparison) -> list[str]:
 
 
 def _sentence(quantity: Quantity, a: str, b: str, apart: Difference, level: float) -> str:
-    low, high = apart.interval(level)
-    if apart.value < 0:
-        a, b, low, high = b, a, -high, -low
+    low, high = sorted(map(abs, apart.interval(level)))  # of a clear difference: both ends have its sign
+    direction = quantity.better or "higher"
+    if (apart.value < 0) == (direction == "higher"):
+        a, b = b, a
     shown = quantity.shown
     values = f"{shown(quantity.of[a].value)} v {shown(quantity.of[b].value)}"
-    better = {"higher": ", which is better", "lower": ", which is worse", "": ""}[quantity.better]
+    better = ", which is better," if quantity.better else ""
     pairs = "paired" if apart.paired else "not paired"
     return (
-        f"{_capital(quantity.name)}: {a} is higher than {b} by {shown(abs(apart.value))}{better} "
+        f"{_capital(quantity.name)}: {a} is {direction} than {b}{better} by {shown(abs(apart.value))} "
         f"({shown(low)} to {shown(high)}, {pairs}, n = {apart.n}; {values})."
     )
 

@@ -29,7 +29,13 @@ _GUARD = "; a script that starts processes must do so under `if __name__ == '__m
 
 @dataclass(frozen=True)
 class Resources:
-    """What one job needs on a Ray cluster."""
+    """What one job needs on a Ray cluster.
+
+    Args:
+        cpus: Number of processors; a fraction lets several jobs share one.
+        gpus: Number of GPUs; a fraction lets several jobs share one.
+        retries: How often a job is tried again when its worker dies.
+    """
 
     cpus: float = 1
     gpus: float = 0

@@ -64,6 +64,11 @@ class Mixup(Perturbation):
     α is in [0, 0.5] within a class and in [0, 0.5) between classes: at 0.5 neither of the two labels is the right one.
     Partners are drawn from the same batch.
 
+    Args:
+        kind: Whether the other input is of the same class, ``intra``, or of another, ``inter``.
+        low: The smallest magnitude.
+        high: The largest magnitude.
+
     Example:
         >>> mix = Mixup("intra")
         >>> partner, ok = mix.draw(np.array([0, 1, 0, 1, 2]), np.random.default_rng(0))
@@ -169,7 +174,12 @@ class Transformed(Perturbation):
 
 @dataclass(frozen=True)
 class Noise(Perturbation):
-    """Additive noise T_α(x) = x + αε, ε standard normal and the same for every α."""
+    """Additive noise T_α(x) = x + αε, ε standard normal and the same for every α.
+
+    Args:
+        low: The smallest magnitude.
+        high: The largest magnitude.
+    """
 
     low: float = 0.0
     high: float = 0.5

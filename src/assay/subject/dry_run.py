@@ -27,6 +27,7 @@ class DryRun:
             when no module returns the very tensor that the network returns.
         overwritten: Layers whose output the network writes to after they returned it, while it is being recorded.
         per_sample: Layers whose first axis was the batch.
+        several: Layers that return more than one tensor, of which they are the first.
         repeats: A layer that returned the very tensor of the layer before it, as a container returns that of its last
             child, with the first layer that returned it.
         writes_input: Whether the network writes to its input.
@@ -36,6 +37,7 @@ class DryRun:
     layers: tuple[str, ...]
     overwritten: frozenset[str]
     per_sample: frozenset[str]
+    several: frozenset[str]
     repeats: dict[str, str]
     writes_input: bool
     out_of_place: bool
@@ -58,6 +60,7 @@ def dry_run(network: Network, ready: Any) -> DryRun:
         layers=tuple(step.layer for step in as_it_is.steps),
         overwritten=frozenset(step.layer for step in (elsewhere if out_of_place else as_it_is).steps if step.changed),
         per_sample=frozenset(layer for layer, value in as_it_is.values() if value.dim() > 0 and len(value) == count),
+        several=frozenset(step.layer for step in as_it_is.steps if step.several),
         repeats=_repeats(as_it_is.steps),
         writes_input=as_it_is.writes_input,
         out_of_place=out_of_place,
@@ -65,12 +68,13 @@ def dry_run(network: Network, ready: Any) -> DryRun:
 
 
 class _Step(NamedTuple):
-    """One call of a layer: the tensor that it returned, with the version and the value it had then."""
+    """One call of a layer: the first tensor that it returned, its version and value then, and whether it was one."""
 
     layer: str
     tensor: Tensor
     returned_at: int
     value: Tensor
+    several: bool = False
 
     @property
     def changed(self) -> bool:
@@ -97,9 +101,10 @@ def _trace(network: Network, ready: Any, out_of_place: bool) -> _Trace:
     steps: list[_Step] = []
 
     def keep(layer: str, output: Any) -> None:
-        tensor = next(tensors_in(output), None)
-        if tensor is not None:
-            steps.append(_Step(layer, tensor, version(tensor), tensor.clone()))
+        tensors = list(tensors_in(output))
+        if tensors:
+            tensor = tensors[0]
+            steps.append(_Step(layer, tensor, version(tensor), tensor.clone(), len(tensors) > 1))
 
     inputs = cloned(ready)
     before = [version(t) for t in tensors_in(inputs)]

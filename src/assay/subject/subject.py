@@ -163,6 +163,10 @@ class Subject:
         """Whether the first axis of a layer's output was the batch in the dry run."""
         return layer in self._known().per_sample
 
+    def returns_several(self, layer: str) -> bool:
+        """Whether a layer returned more than one tensor in the dry run; the layer is the first of them."""
+        return layer in self._known().several
+
     # -- showing it something -------------------------------------------------------------------------
 
     def record(self, batch: Batch, layers: Layers = ALL) -> dict[str, Tensor]:

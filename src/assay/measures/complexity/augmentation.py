@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from assay.core.arrays import varied_input, with_varied_input
 from assay.core.errors import AssayError, nearest
 from assay.core.progress import report
 from assay.measures.base import Measure, batch_size, require_batch_size
@@ -117,7 +118,7 @@ class AugmentationRobustness(Measure):
 
     Args:
         data: The pictures and labels that the network was trained on, of 1 or 3 channels; saturation needs values in
-            [0, 1].
+            [0, 1]. Of several inputs by name the first that is not whole numbers is augmented, and the others are held.
         augmentations: Names of the augmentations to show; all seven by default.
         samples: Number of pictures, drawn at random; None for all. The released code takes 12,864.
         bootstrap: Number of resamples for the intervals; 0 for none.
@@ -157,7 +158,7 @@ class AugmentationRobustness(Measure):
         if len(shape) != 3 or shape[0] not in (1, 3) or min(shape[1:]) < 2:
             raise AssayError(f"{self.data.source} has inputs of shape {shape}: give pictures of 1 or 3 channels")
         recoloured = shape[0] == 3 and any("saturation" in name for name in self.augmentations)
-        inputs = self.data.inputs
+        inputs = self.data.varied
         if recoloured and inputs.dtype != np.uint8 and not 0 <= inputs.min() <= inputs.max() <= 1:
             raise AssayError(
                 f"{self.data.source} has values outside [0, 1], which have no saturation: leave saturation out of "
@@ -181,12 +182,15 @@ class AugmentationRobustness(Measure):
         done = 0
         for x, labels in batches(data, batch_size(subject, self.batch_size), subject.device):
             before = class_scores(subject, x)
+            pictures = varied_input(x)
+            assert pictures is not None  # as `__post_init__` made sure
             columns = [(before.argmax(1) == labels).double()]
             for name in self.augmentations:
-                after = class_scores(subject, drawn.augmented(name, x, slice(done, done + len(x))))
+                augmented = drawn.augmented(name, pictures, slice(done, done + len(pictures)))
+                after = class_scores(subject, with_varied_input(x, augmented))
                 columns += [(after.argmax(1) == labels).double(), penalties(before, after, PENALTIES[name]).double()]
             outcomes.append(torch.stack(columns, 1).cpu().numpy())
-            done += len(x)
+            done += len(pictures)
             report(f"{subject.name}: augmented", done, len(data))
         return Measured.of(self._rows(np.concatenate(outcomes)))
 

@@ -21,7 +21,7 @@ from assay.measures.evidence import Evidence, Measured
 from assay.measures.table import NAN, Predictor, row
 from assay.stats.bootstrap import bootstrap_interval
 from assay.stimuli.labelled import Labelled
-from assay.subject.anatomy import layer_module, weighted_layers
+from assay.subject.anatomy import layer_module, require_visible_layers, weighted_layers
 from assay.subject.classifier import Array, tensor
 from assay.subject.dry_run import OUTPUT
 from assay.subject.subject import Subject
@@ -174,6 +174,8 @@ class ClusterSeparation(Measure):
         if self.layer is None:
             layers = weighted_layers(subject)
             maps = [name for name in layers if getattr(layer_module(subject, name), "kernel_size", None)]
+            if not layers:
+                require_visible_layers(subject)
             if not maps and not layers and not list(subject.module.parameters()):
                 raise AssayError(f"{subject.name!r} has no weights: give layer=…")
             return (maps or layers or [OUTPUT])[0]
@@ -184,7 +186,8 @@ class ClusterSeparation(Measure):
         kept: list[Tensor] = []
 
         def keep(name: str, output: Tensor) -> None:
-            if output.dim() < 2 or not output.isfinite().all():
+            whole = output.dim() < 2 or len(output) != len(rows[start : start + size])
+            if whole or not output.isfinite().all():
                 raise AssayError(f"layer {name!r} of {subject.name!r} gives no finite tensor with a row per input")
             kept.append(_pooled(output, self.pool).flatten(1).double().clone())
 

@@ -110,7 +110,8 @@ class Margins(Measure):
     it is positive. Of ``input`` and each layer the ``total variation`` ν, and ``normalised margin mean``, ``normalised
     margin median`` and so on for the numbers of `quartile_signature` and ``percentiles``. ``low``, ``high``: 95 %
     interval (bootstrap over inputs, ν held); ``n`` inputs. ``status``: ``ok``, why there is no value, or how many
-    inputs it leaves out whose gradient is zero.
+    inputs it leaves out whose gradient is zero. Of several inputs by name, ``input`` is the first floating-point one;
+    whole numbers, such as those of words, have no gradient and no such distance.
 
     Args:
         data: The inputs and labels that the network was trained on.
@@ -166,6 +167,8 @@ class Margins(Measure):
         self.check(subject)
         data = self.data.sample(self.samples, self.seed)
         layers = self._chosen(subject)
+        undifferentiated = [INPUT] if data.varied.dtype not in (np.uint8, np.float32) else []
+        layers = [layer for layer in layers if layer not in undifferentiated]
         margins_by_batch: list[Array] = []
         distances: dict[str, list[Array]] = {layer: [] for layer in layers}
         spreads = {layer: _Spread() for layer in layers}
@@ -178,6 +181,8 @@ class Margins(Measure):
             report(f"{subject.name}: margins", sum(map(len, margins_by_batch)), len(data))
         margins = np.concatenate(margins_by_batch)
         rows = list(self._output_rows(margins))
+        for layer in undifferentiated:
+            rows += self._undefined_rows(layer, "the inputs are whole numbers, without a gradient")
         for layer in layers:
             rows += self._layer_rows(layer, np.concatenate(distances[layer])[margins > 0], spreads[layer])
         return Measured.of(rows)
@@ -217,8 +222,7 @@ class Margins(Measure):
     def _layer_rows(self, layer: str, distances: Array, spread: _Spread) -> Iterator[dict[str, Any]]:
         variation = spread.variation
         yield row("total variation", variation, spread.n, layer=layer, status="ok" if variation > 0 else "constant")
-        others = [p for p in self.percentiles if p != 50]
-        names = [f"normalised margin {s}" for s in ("mean", *SIGNATURE, *(f"p{p:g}" for p in others))]
+        others, names = self._normalised
 
         def statistic(m: Array) -> Array:
             return np.array([m.mean(), *quartile_signature(m), *np.percentile(m, others)])
@@ -230,6 +234,16 @@ class Margins(Measure):
             yield from self._summary_rows(layer, defined / sqrt(variation), names, statistic, status)
         else:
             yield from (row(name, NAN, 0, layer=layer, status="no input has one") for name in names)
+
+    def _undefined_rows(self, layer: str, reason: str) -> Iterator[dict[str, Any]]:
+        for name in ("total variation", *self._normalised[1]):
+            yield row(name, NAN, 0, layer=layer, status=reason)
+
+    @property
+    def _normalised(self) -> tuple[list[float], list[str]]:
+        """The percentiles of a layer's distances besides the median, and the names of all their numbers."""
+        others = [p for p in self.percentiles if p != 50]
+        return others, [f"normalised margin {s}" for s in ("mean", *SIGNATURE, *(f"p{p:g}" for p in others))]
 
     def _summary_rows(
         self, layer: str, values: Array, names: list[str], statistic: Callable[[Array], Array], status: str = "ok"

@@ -11,12 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from assay.core.arrays import varied_input, with_varied_input
 from assay.core.errors import AssayError
 from assay.core.progress import report
 from assay.stimuli.labelled import Labelled
 from assay.stimuli.perturbations import Perturbation
 from assay.subject.agreement import agree
 from assay.subject.anatomy import first_affine
+from assay.subject.classifier import checked_scores
 from assay.subject.split import Split
 from assay.subject.subject import Subject
 
@@ -88,6 +90,7 @@ class _Cuts:
         self.first = first_affine(subject)
         self.commutes: bool | None = None
         self.stacks: dict[str | None, bool] = {}
+        self.reached: set[str] = set()  # layers that were seen to have an influence on the class scores
         self._splits: dict[str, Split] = {}
 
     def split(self, layer: str) -> Split:
@@ -112,14 +115,15 @@ class _Batch:
         self.cuts = cuts
         self.subject = cuts.subject
         self.points = points
-        self.x = data.shown(rows, self.subject.device)
+        self.inputs = data.shown(rows, self.subject.device)
+        self.x = varied_input(self.inputs)  # of several inputs one is perturbed, and the others are held
         self.labels = torch.from_numpy(data.labels[rows]).to(self.subject.device)
         self.drawn: dict[Perturbation, tuple[Any, Array]] = {}
         self.random: dict[Perturbation, Tensor] = {}
         for perturbation in points:
             self.drawn[perturbation] = perturbation.draw(data.labels[rows], rng)
             random = rng.uniform(perturbation.low, perturbation.high, len(rows))
-            self.random[perturbation] = torch.from_numpy(random).to(self.x)
+            self.random[perturbation] = torch.from_numpy(random).to(self.subject.device, torch.float32)
         self.plain: Tensor | None = None
 
     def outcomes(self, layer: str | None) -> Iterator[tuple[Perturbation, Tensor]]:
@@ -131,11 +135,43 @@ class _Batch:
 
     def _cut(self, layer: str | None) -> _Cut:
         if layer is None:
-            return self._stacked(layer, self.x, self.subject)
+            if self.x is None:
+                raise AssayError(
+                    f"the inputs of {self.subject.name!r} are whole numbers, which cannot be changed by degrees: "
+                    "choose a layer, such as layer=1"
+                )
+            rest = partial(self._scores_of, self._with_varied)
+            return self._stacked(layer, self.x, rest) if self.x is self.inputs else _Cut(self.x, rest, 1)
         split = self.cuts.split(layer)
-        output, carried = split.prefix(self.x)
-        rest = partial(split.rest, carried=carried)
+        output, carried = split.prefix(self.inputs)
+        rest = partial(self._scores_of, partial(split.rest, carried=carried))
+        self._require_rows(layer, output)
+        if layer not in self.cuts.reached:
+            self.cuts.reached.add(layer)
+            self._require_influence(layer, output, rest)
         return _Cut(output, rest, 1) if carried.values else self._stacked(layer, output, rest)
+
+    def _with_varied(self, changed: Tensor) -> Any:
+        return self.subject(with_varied_input(self.inputs, changed))
+
+    def _scores_of(self, rest: Callable[[Tensor], Any], changed: Tensor) -> Tensor:
+        """Class scores of what follows a cut, for a changed output of the layer."""
+        return checked_scores(self.subject, rest(changed), len(changed))
+
+    def _require_rows(self, layer: str, output: Tensor) -> None:
+        if not output.is_floating_point() or not output.dim() or len(output) != len(self.labels):
+            raise AssayError(
+                f"layer {layer!r} of {self.subject.name!r} returns {tuple(output.shape)} of {output.dtype}, not a row "
+                f"of numbers for each of {len(self.labels)} inputs: choose another layer"
+            )
+
+    def _require_influence(self, layer: str, output: Tensor, rest: Callable[[Tensor], Tensor]) -> None:
+        """Check that the network uses what is perturbed, where a layer returns more than that."""
+        if self.subject.returns_several(layer) and torch.equal(rest(output), rest(output * 0.5)):
+            raise AssayError(
+                f"the first tensor that layer {layer!r} of {self.subject.name!r} returns has no influence on the class "
+                "scores: choose another layer"
+            )
 
     def _stacked(self, layer: str | None, output: Tensor, rest: Callable[[Tensor], Any]) -> _Cut:
         """A cut that nothing else crosses: as many outputs at once as fit, if the rest treats each by itself."""
@@ -161,28 +197,33 @@ class _Batch:
 
         It is not where something else came before that layer, or goes around it.
         """
-        if self.cuts.first is None:
+        if self.cuts.first is None or self.x is None:
             return False
+        x = self.x
         if self.cuts.commutes is None:
-            partner, alpha = self.drawn[perturbation][0], torch.full((len(self.x),), 0.37).to(self.x)
+            partner, alpha = self.drawn[perturbation][0], torch.full((len(x),), 0.37).to(x)
             split = self.cuts.split(self.cuts.first)
-            split.prefix(self.x)  # captures: torch.export refuses to inside `agree`
+            split.prefix(self.inputs)  # captures: torch.export refuses to inside `agree`
 
             def ours() -> Tensor:
-                output, carried = split.prefix(self.x)
-                mixed: Tensor = split.rest(perturbation.on(output, partner)(alpha), carried)
-                return mixed
+                output, carried = split.prefix(self.inputs)
+                self._require_rows(self.cuts.first or "", output)
+                return self._scores_of(partial(split.rest, carried=carried), perturbation.on(output, partner)(alpha))
 
-            same = agree(ours, lambda: self.subject(perturbation.on(self.x, partner)(alpha)))
-            self.cuts.commutes = same and split.captured
+            theirs = partial(self._scores_of, self._with_varied, perturbation.on(x, partner)(alpha))
+            try:
+                self.cuts.commutes = agree(ours, theirs) and split.captured
+            except AssayError:  # that layer does not return a row for each input
+                self.cuts.commutes = False
         return self.cuts.commutes
 
     def _curve(self, perturbation: Perturbation, cut: _Cut) -> Tensor:
         """Outcomes at all magnitudes and, in the last row, at random ones."""
         change = perturbation.on(cut.output, self.drawn[perturbation][0])
         points, identity = self.points[perturbation], perturbation.identity
-        alphas = [self.x.new_full((len(self.x),), alpha) for alpha in points if alpha != identity]
-        alphas.append(self.random[perturbation])
+        random = self.random[perturbation]
+        alphas = [random.new_full((len(self.labels),), alpha) for alpha in points if alpha != identity]
+        alphas.append(random)
         passes = [alphas[start : start + cut.at_once] for start in range(0, len(alphas), cut.at_once)]
         outcomes = torch.cat([self._right(cut.rest(_joined([change(alpha) for alpha in few]))) for few in passes])
         if identity not in points:

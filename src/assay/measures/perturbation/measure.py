@@ -22,7 +22,7 @@ from assay.stats.bootstrap import counts, percentile_interval
 from assay.stimuli.labelled import Labelled
 from assay.stimuli.perturbations import Perturbation
 from assay.stimuli.perturbations import perturbation as perturbation_named
-from assay.subject.anatomy import nonlinearity_after, weighted_layers
+from assay.subject.anatomy import nonlinearity_after, require_visible_layers, weighted_layers
 from assay.subject.classifier import require_classes
 from assay.subject.subject import Subject
 
@@ -49,7 +49,9 @@ class PerturbationResponse(Measure):
     ``not finite`` (the network gave NaN or infinity), ``undefined`` (no accuracy at the smallest magnitudes).
 
     Args:
-        data: The inputs and labels that the network was trained on.
+        data: The inputs and labels that the network was trained on. Of several inputs by name, the first
+            floating-point one is perturbed, and the others are held; whole numbers, such as those of words, cannot be
+            perturbed, but the layers after them can.
         perturbation: Perturbation to show: a name (intra, inter, noise, rotation, translation_x, translation_y,
             color_jitter, blur, dim), a `assay.stimuli.Perturbation`, or several.
         layer: Layer to perturb: 0 is the input; 1, 2, … the layers with weights, in order; a name; a share of the depth
@@ -221,6 +223,7 @@ class PerturbationResponse(Measure):
             return subject.choose_one(layer)
         if layer == 0:
             return None
+        require_visible_layers(subject)
         names = weighted_layers(subject)
         if not 0 < layer <= len(names):
             raise AssayError(f"layer={layer}: {subject.name!r} has {len(names)} layers with weights")

@@ -361,3 +361,27 @@ def test_clips_of_files(tmp_path):
     assert [c.name for c in as_sequences(tmp_path / "moving.npy")] == ["moving"]
     assert [c.name for c in as_sequences(str(tmp_path / "both.npz"))] == ["a", "b"]
     assert len(as_sequences(CLIPS[0])) == 1 and len(as_sequences(ArrayClip("a", CLIPS[0]))) == 1
+
+
+TOKENS = {"input_ids": np.array([[5, 7], [6, 0]]), "attention_mask": np.array([[1, 1], [1, 0]])}
+
+
+def rows(extra):
+    return [{name: values[i].tolist() for name, values in TOKENS.items()} | extra | {"label": i} for i in (0, 1)]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [(TOKENS, [0, 1]), {**TOKENS, "labels": [0, 1]}, rows({"text": "some words"}), DataLoader(rows({}))],
+)
+def test_what_a_tokenizer_made_keeps_its_names(given):
+    if isinstance(given, DataLoader):
+        given = DataLoader([{k: torch.tensor(v) for k, v in row.items()} for row in rows({})], batch_size=2)
+    data = as_labelled(given)
+    assert data.labels.tolist() == [0, 1] and list(data.inputs) == ["input_ids", "attention_mask"]
+    assert all(np.array_equal(data.inputs[name], TOKENS[name]) for name in TOKENS)
+
+
+def test_texts_of_different_lengths_say_that_they_must_be_padded():
+    with pytest.raises(AssayError, match="pad or cut them to one length"):
+        as_labelled([{"input_ids": [1, 2], "label": 0}, {"input_ids": [1], "label": 1}, {"input_ids": [1], "label": 1}])

@@ -18,7 +18,7 @@ from assay.stimuli.picture_files import Size, class_folders, pictures_in, requir
 from assay.stimuli.pictures import SUFFIXES, Array, Color, as_array
 from assay.stimuli.samples import Samples, is_dataset, named_parts, read_frame, read_samples, spread, taken
 from assay.stimuli.sequences import Sequences, load_sequences
-from assay.stimuli.stacking import ARRAY_SUFFIXES, file_arrays, numbered, stacked
+from assay.stimuli.stacking import ARRAY_SUFFIXES, file_arrays, numbered, stacked, stacked_by_name
 
 LIMIT = 10_000
 """The largest number of inputs that are read from a folder, data set, loader or table, unless told otherwise."""
@@ -52,8 +52,9 @@ def as_labelled(
     inputs also paths or pictures of PIL; a torch ``Dataset`` or ``DataLoader`` or a Hugging Face data set, whose
     samples are pairs or mappings; a pandas table with columns of paths and labels. `Labelled` is returned unchanged.
 
-    Pictures N×H×W×C become N×C×H×W, and bytes N×H×W become N×1×H×W. Labels may be whole numbers, one-hot rows, or
-    names, which are numbered in alphabetical order.
+    Samples with ``input_ids`` keep what the tokenizer made by name, and a mapping of arrays may stand for the inputs of
+    a network that takes several. Pictures N×H×W×C become N×C×H×W, and bytes N×H×W become N×1×H×W. Labels may be whole
+    numbers, one-hot rows, or names, which are numbered in alphabetical order.
 
     Args:
         data: What to make labelled data of.
@@ -72,17 +73,16 @@ def as_labelled(
     if isinstance(data, Labelled):
         return data
     _require(size, color, limit)
-    if isinstance(data, (tuple, list)) and len(data) == 2 and isinstance(data[0], Mapping):  # inputs by name
-        labels, names = numbered(data[1], (), argument)
-        return Labelled(data[0], labels, argument, names)
     samples = _samples(data, limit, argument, labelled=True)
     if samples.labels is None:
         raise AssayError(f"{argument} has inputs and no labels: give {_LABELLED}")
     labels, names = numbered(samples.labels, samples.class_names, argument)
-    inputs = stacked(samples.inputs, size, color, argument)
-    if len(labels) != len(inputs):
-        raise AssayError(f"{argument} has {len(inputs)} inputs and {len(labels)} labels: give one label for each input")
-    inputs = inputs[:, None] if inputs.ndim == 3 and inputs.dtype == np.uint8 else inputs
+    inputs = stacked_by_name(samples.inputs, size, color, argument)
+    count = len(next(iter(inputs.values()), ())) if isinstance(inputs, dict) else len(inputs)
+    if len(labels) != count:
+        raise AssayError(f"{argument} has {count} inputs and {len(labels)} labels: give one label for each input")
+    if not isinstance(inputs, dict) and inputs.ndim == 3 and inputs.dtype == np.uint8:
+        inputs = inputs[:, None]
     return Labelled(inputs, labels, samples.source, names)
 
 

@@ -22,6 +22,8 @@ INPUT_NAMES = (
 LABEL_NAMES = (
     "label", "labels", "y", "Y", "target", "targets", "class", "classes", "category", "fine_label", "coarse_label",
 )  # fmt: skip
+# What a tokenizer makes of a text; such inputs keep their names.
+TOKEN_NAMES = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Samples:
     """Inputs with their labels, before they are made into arrays.
 
     Attributes:
-        inputs: An array of all inputs, or a list of them.
+        inputs: An array of all inputs, or a list of them; a mapping of such, where a network takes several by name.
         labels: The labels as they were found; None where there are none.
         source: Where they come from, and how many of how many were taken.
         class_names: Names of the classes in the order of their labels, where the data set has them.
@@ -138,10 +140,16 @@ def read_frame(frame: pd.DataFrame, limit: int, argument: str, labelled: bool) -
 
 
 def named_parts(data: Mapping[str, Any], argument: str, labelled: bool) -> tuple[Any, Any]:
-    """Take inputs and labels from a mapping by the usual names: ``image`` and ``label``, ``x`` and ``y``."""
+    """Take inputs and labels from a mapping by the usual names: ``image`` and ``label``, ``x`` and ``y``.
+
+    Where it holds ``input_ids``, the inputs are a mapping of what the tokenizer made.
+    """
     keys = list(data)
     given = next((k for k in INPUT_NAMES if k in data), None)
     label = next((k for k in LABEL_NAMES if k in data), None)
+    if "input_ids" in data and (label is not None or not labelled):
+        tokens = {k: data[k] for k in (*TOKEN_NAMES, "pixel_values") if k in data}
+        return tokens, None if label is None else data[label]
     if given is None and len(others := [k for k in keys if k != label]) == 1:
         (given,) = others
     if given is None or (labelled and label is None):
@@ -196,6 +204,9 @@ def _input_and_label(item: Any, argument: str, labelled: bool) -> tuple[Any, Any
 
 
 def _rows(batch: Any, argument: str) -> Iterable[Any]:
+    if isinstance(batch, Mapping):
+        columns = {name: list(_rows(values, argument)) for name, values in batch.items()}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     if isinstance(batch, (list, tuple)):
         return batch
     array = as_array(batch, f"a batch of {argument}")

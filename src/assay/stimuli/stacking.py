@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,20 @@ from assay.stimuli.picture_files import Size, different_shapes, picture_bytes, r
 from assay.stimuli.pictures import Array, Color, as_array, standard_picture
 
 ARRAY_SUFFIXES = (".npy", ".npz")
+
+
+def stacked_by_name(inputs: Any, size: Size | None, color: Color | None, argument: str) -> Array | dict[str, Array]:
+    """Make one array of inputs, or one for each name where an input is a mapping of several."""
+    if isinstance(inputs, list) and inputs and all(isinstance(x, Mapping) for x in inputs):
+        if any(set(x) != set(inputs[0]) for x in inputs):
+            odd = next(x for x in inputs if set(x) != set(inputs[0]))
+            raise AssayError(
+                f"{argument} has inputs with the names {[*inputs[0]]} and with {[*odd]}: give all the same"
+            )
+        inputs = {name: [x[name] for x in inputs] for name in inputs[0]}
+    if not isinstance(inputs, Mapping):
+        return stacked(inputs, size, color, argument)
+    return {str(name): stacked(x, size, color, f"{name!r} of {argument}") for name, x in inputs.items()}
 
 
 def stacked(inputs: Any, size: Size | None, color: Color | None, argument: str) -> Array:
@@ -36,7 +50,8 @@ def stacked(inputs: Any, size: Size | None, color: Color | None, argument: str) 
         if array.shape != first.shape:
             if first.ndim == array.ndim == 3:
                 raise AssayError(different_shapes(f"input 0 of {argument}", first.shape, f"input {i}", array.shape))
-            raise AssayError(f"{argument}: input 0 is of shape {first.shape} and input {i} of shape {array.shape}")
+            shapes = f"input 0 is of shape {first.shape} and input {i} of shape {array.shape}"
+            raise AssayError(f"{argument}: {shapes}, which do not go in one array: pad or cut them to one length")
     return _checked(channels_first(np.stack(arrays)), argument)
 
 

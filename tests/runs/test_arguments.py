@@ -6,6 +6,7 @@ import logging
 
 import numpy as np
 import pytest
+import torch
 from torch import nn
 
 import zoo
@@ -40,6 +41,16 @@ def test_a_mapping_names_bare_modules(tmp_path):
     assert list(run.manifest.subjects) == ["a", "b"]
     with pytest.raises(AssayError, match=r"subjects\['a'\] is called 'mlp0'"):
         evaluate({"a": subjects(1)[0]}, QUICK, tmp_path)
+
+
+@pytest.mark.slow
+def test_an_exported_program_is_a_network(tmp_path):
+    (network,) = networks(1)
+    batch = ({0: torch.export.Dim.AUTO},)
+    exported = torch.export.export(network, (torch.zeros(3, *zoo.SHAPE),), dynamic_shapes=batch)
+    run = evaluate({"exported": exported, "as it is": network}, QUICK, tmp_path)
+    tables = [table.value.to_numpy() for _, table in run.table("slow").groupby("subject")]
+    np.testing.assert_allclose(tables[0], tables[1], atol=1e-6)
 
 
 def test_a_number_is_never_given_twice(tmp_path):

@@ -8,13 +8,11 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
-from torch import nn
-
 from assay.core.errors import AssayError, shown
 from assay.core.folder import Folder
 from assay.core.labels import numbered
 from assay.measures.base import Measure
-from assay.subject.as_subject import as_subject
+from assay.subject.as_subject import as_subject, is_network
 from assay.subject.subject import Subject
 
 _MEASURES = "give measures such as assay.Straightness(…), one, several, or by label in a mapping"
@@ -62,7 +60,7 @@ def as_subjects(subjects: Any) -> Sequence[Subject] | Iterator[Subject]:
 
     Bare modules are called by their class, numbered where two share it; in a mapping they are called by their label.
     """
-    if isinstance(subjects, (Subject, nn.Module)):
+    if isinstance(subjects, Subject) or is_network(subjects):
         return [as_subject(subjects, "subjects")]
     if isinstance(subjects, Mapping):
         return [_named(label, network) for label, network in subjects.items()]
@@ -75,7 +73,7 @@ def as_subjects(subjects: Any) -> Sequence[Subject] | Iterator[Subject]:
 def _named(label: Any, network: Any) -> Subject:
     if not isinstance(label, str) or not label.strip():
         raise AssayError(f"subjects has the label {shown(label)}: a label must be a text that is not empty")
-    if isinstance(network, nn.Module):
+    if is_network(network):
         return Subject(network, label)
     subject = as_subject(network, f"subjects[{label!r}]")
     if subject.name != label:

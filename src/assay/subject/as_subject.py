@@ -1,4 +1,4 @@
-"""A subject from what people have: a subject as it is, or a bare torch module."""
+"""A subject from what people have: a subject as it is, or a bare network of torch's."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ from torch import nn
 from assay.core.errors import AssayError, shown
 from assay.core.labels import numbered
 from assay.subject.subject import Subject
+
+
+def is_network(thing: Any) -> bool:
+    """Whether a thing is a network of torch's, of which a subject can be made."""
+    return isinstance(thing, (nn.Module, torch.export.ExportedProgram))
 
 
 def as_subject(network: Any, argument: str = "subject", taken: Collection[str] = ()) -> Subject:
@@ -28,7 +33,7 @@ def as_subject(network: Any, argument: str = "subject", taken: Collection[str] =
     """
     if isinstance(network, Subject):
         return network
-    if isinstance(network, (nn.Module, torch.export.ExportedProgram)):
+    if is_network(network):
         subject = Subject(network)
         subject.name = numbered(subject.name, taken)
         return subject

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from assay.core.arrays import channels_last, cloned
 from assay.core.errors import AssayError, first_line
+from assay.subject.memory import Memory
 from assay.subject.unwrapped import copied, is_compiled, plain_module
 
 Batch = Tensor | np.ndarray[Any, Any] | Mapping[str, Any]
@@ -49,6 +50,7 @@ class Network:
         self._compiled = is_compiled(module)
         self._in_one_mapping: dict[tuple[str, ...], bool] = {}
         self._one_showing = False
+        self._memory = Memory()
 
     def prepare(self, batch: Batch) -> Any:
         """Prepare a batch as the module takes it: preprocessed, on its device, in its precision and memory format."""
@@ -112,11 +114,13 @@ class Network:
     def undisturbed(self, out_of_place: bool = False) -> Iterator[None]:
         """Run in eval mode, without gradients, on a forked random state inside the block; afterwards all is as before.
 
-        With ``out_of_place``, modules with an ``inplace`` switch have it off: what they would overwrite stays.
+        What the network keeps of what it was shown, such as its last activations, is taken back too. With
+        ``out_of_place``, modules with an ``inplace`` switch have it off: what they would overwrite stays.
         """
-        changes = [(m, "training", True) for m in self.module.modules() if m.training]
+        modules = list(self.module.modules())
+        changes = [(m, "training", True) for m in modules if m.training]
         if out_of_place:
-            changes += [(m, "inplace", True) for m in self.module.modules() if getattr(m, "inplace", False) is True]
+            changes += [(m, "inplace", True) for m in modules if getattr(m, "inplace", False) is True]
         devices = [self.device] if self.device.type == "cuda" else []
         # Compiled code would be compiled again for every set of hooks.
         eager = torch.compiler.set_stance("force_eager") if self._compiled else nullcontext()
@@ -124,14 +128,15 @@ class Network:
             try:
                 for module, switch, _ in changes:
                     setattr(module, switch, False)
-                yield
+                with nullcontext() if self._one_showing else self._memory.taken_back(modules):
+                    yield
             finally:
                 for module, switch, before in changes:
                     setattr(module, switch, before)
 
     @contextmanager
     def one_showing(self) -> Iterator[None]:
-        """Make several batches one showing: a network that draws random numbers goes on drawing between them."""
+        """Make several batches one showing, between which a network goes on drawing random numbers and remembering."""
         with self.undisturbed():
             self._one_showing = True
             try:

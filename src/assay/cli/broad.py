@@ -43,22 +43,26 @@ def check(
     from assay.broad.rules.conformance import check_system
     from assay.broad.run.results import CHECKS, Results
     from assay.broad.systems.team import system_hash
+    from assay.core.user_code import code_in
 
-    loaded = load_broad_plan(plan)
-    tasks = loaded.tasks()
-    listed = runs(tasks, loaded.teams, loaded.evaluators, loaded.protocol)
-    checks = []
-    if not dry_run:
-        for team in loaded.teams:
-            for modality, parts in team.parts.items():
-                if getattr(loaded, modality) is None:
-                    continue
-                system = system_hash(parts.described)[:12]
-                for one in check_system(parts, loaded.sample(modality), documents=team.documents, modality=modality):
-                    found = (team.name, modality, one.requirement, one.status, one.sentence, system)
-                    checks.append(dict(zip(CHECKS, found, strict=True)))
-        if run is not None or Results(loaded.folder).folder.exists():
-            Results(run or loaded.folder).write_checks(checks)
+    with code_in(plan.parent):
+        loaded = load_broad_plan(plan)
+        tasks = loaded.tasks()
+        listed = runs(tasks, loaded.teams, loaded.evaluators, loaded.protocol)
+        checks = []
+        if not dry_run:
+            for team in loaded.teams:
+                for modality, parts in team.parts.items():
+                    if getattr(loaded, modality) is None:
+                        continue
+                    system = system_hash(parts.described)[:12]
+                    for one in check_system(
+                        parts, loaded.sample(modality), documents=team.documents, modality=modality
+                    ):
+                        found = (team.name, modality, one.requirement, one.status, one.sentence, system)
+                        checks.append(dict(zip(CHECKS, found, strict=True)))
+            if run is not None or Results(loaded.folder).folder.exists():
+                Results(run or loaded.folder).write_checks(checks)
     partitions = [{"task": task.name, "partition": task.partition.hash} for task in tasks]
     if as_json:
         print_json(
@@ -88,9 +92,10 @@ def run(
 ) -> None:
     """Run what is missing, analyse, and write report.html and slides.pptx; exit code 3 if a run did not end well."""
     from assay.broad.plan import load_broad_plan
+    from assay.core.user_code import code_in
 
-    loaded = load_broad_plan(plan)
-    with progress(quiet):
+    with progress(quiet), code_in(plan.parent):
+        loaded = load_broad_plan(plan)
         loaded.execute(processes, tuple(only or ()), ray_address or ray)
     _finish(loaded.folder, as_json)
 
@@ -133,8 +138,10 @@ def _folder(where: str) -> str:
     """A plan's folder, or the folder itself."""
     if where.endswith((".yaml", ".yml")):
         from assay.broad.plan import load_broad_plan
+        from assay.core.user_code import code_in
 
-        return load_broad_plan(where).folder
+        with code_in(Path(where).parent):
+            return load_broad_plan(where).folder
     return where
 
 

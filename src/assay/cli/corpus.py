@@ -32,12 +32,12 @@ def train(
     plan: PlanFile, processes: Processes = 0, ray: OnRay = False, quiet: Quiet = False, as_json: AsJson = False
 ) -> None:
     """Train the networks of a plan that are not trained yet."""
+    from assay.core.user_code import code_in
     from assay.studies.corpus.plan import load_corpus_plan
     from assay.studies.corpus.trained import train_corpus
 
-    loaded = load_corpus_plan(plan)
-    with progress(quiet):
-        done = train_corpus(loaded, processes=processes, ray=ray)
+    with progress(quiet), code_in(plan.parent):
+        done = train_corpus(load_corpus_plan(plan), processes=processes, ray=ray)
     rows = _rows(done.table)
     brief = ["network", *done.hyperparameters, "train_accuracy", "test_accuracy", "gap", "epochs"]
     if as_json:
@@ -64,12 +64,13 @@ def study(
     as_json: AsJson = False,
 ) -> None:
     """Measure every network of a trained corpus, and rank the measures by how well they predict the gap."""
+    from assay.core.user_code import code_in
     from assay.report import write_report
     from assay.studies.prediction import study as run_study
     from assay.studies.study_plan import load_study_plan
 
-    loaded = load_study_plan(plan)
-    with progress(quiet):
+    with progress(quiet), code_in(plan.parent):
+        loaded = load_study_plan(plan)
         done, found = run_study(
             loaded.corpus,
             loaded.measures,

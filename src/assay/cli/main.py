@@ -12,6 +12,7 @@ from rich.logging import RichHandler
 from assay import __version__
 from assay.cli.broad import broad
 from assay.cli.corpus import corpus
+from assay.cli.examine import examine
 from assay.cli.init import init
 from assay.cli.listing import list_known
 from assay.cli.run import check, compare, demo, report, run
@@ -40,7 +41,7 @@ def options(
     """Find out what neural networks have learned, what they are invariant to, and how they differ."""
 
 
-for command in (init, check, run, report, compare, demo):
+for command in (examine, init, check, run, report, compare, demo):
     app.command()(command)
 app.command("list")(list_known)
 app.add_typer(broad, name="broad")

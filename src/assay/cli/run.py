@@ -66,7 +66,7 @@ def run(
         checked = check_plan(plan, folder, pairs=not keep_going)
         done = checked.plan.execute(ray=ray_address or ray, processes=processes, subjects=checked.subjects)
     path = write_report(done)
-    _finish(done, path, as_json)
+    finish(done, path, as_json)
 
 
 def check(plan: PlanFile, folder: RunFolder = None, keep_going: KeepGoing = False, as_json: AsJson = False) -> None:
@@ -152,16 +152,16 @@ def demo(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run the demonstration: the straightness of four networks on camera motion over photographs."""
+    """Run the demonstration: train two small networks and examine them beside a model of V1, in about 4 minutes."""
     from assay.cli.demo import run_demo
     from assay.report import write_report
 
     with progress(quiet):
         done = run_demo(folder)
-    _finish(done, write_report(done), as_json)
+    finish(done, write_report(done), as_json)
 
 
-def _finish(done: Run, report_path: str, as_json: bool) -> None:
+def finish(done: Run, report_path: str, as_json: bool) -> None:
     """Say how a run went; the report's path comes last."""
     failures, outcome = done.failures, done.outcome
     if as_json:

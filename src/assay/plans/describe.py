@@ -104,6 +104,8 @@ def as_yaml(value: Any) -> str:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
+    if value != value:  # NaN stands for a default that depends on other settings
+        return "–"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(as_yaml, value))}]"
     if isinstance(value, dict):

@@ -143,9 +143,11 @@ def examine(
     chosen = dict(kept) if isinstance(kept, dict) else None
     begin = time.monotonic()
     per_input = sum(_seconds_per_input(subject, input_shape, seed) for subject in subjects)
+    log.info("%d networks take %.1f ms an input together; %.0f s are given", len(subjects), 1e3 * per_input, seconds)
     measures: dict[str, Measure] = {}
     done: Run | None = None
     sizes: dict[str, int] = {}
+    only: dict[str, list[str]] = {}
     wanted = questions(input_shape, data, images)
     for place, question in enumerate(wanted):
         left = seconds - (time.monotonic() - begin)
@@ -155,13 +157,16 @@ def examine(
             log.info("%s is not asked: it would take longer than there is time", question.label)
             continue
         measure = question.make(int(n))
-        reasons = _refusals(measure, subjects)
-        if len(reasons) == len(subjects):
-            log.info("%s is not asked: %s", question.label, reasons[0])
+        refused = _refusals(measure, subjects)
+        for name, reason in refused.items():
+            log.info("%s is not asked of %s: %s", question.label, name, reason)
+        able = [subject.name for subject in subjects if subject.name not in refused]
+        if not able:
             continue
         measures[question.label] = measure
         sizes[question.label] = int(n)
-        done = evaluate(list(subjects), measures, run, seed=seed)
+        only[question.label] = able
+        done = evaluate(list(subjects), measures, run, seed=seed, only=only)
     if done is None:
         raise AssayError("nothing can be asked of these networks in this time: give more time, or data")
     if chosen is None:
@@ -175,13 +180,14 @@ def _affordable(question: Question, seconds: float, per_input: float) -> int:
     return 0 if n < min(question.fewest, question.most) else min(n, question.most)
 
 
-def _refusals(measure: Measure, subjects: Sequence[Subject]) -> list[str]:
-    reasons = []
+def _refusals(measure: Measure, subjects: Sequence[Subject]) -> dict[str, str]:
+    """The networks that a measure cannot be asked of, each with the reason."""
+    reasons = {}
     for subject in subjects:
         try:
             measure.check(subject)
         except AssayError as error:
-            reasons.append(f"{subject.name}: {error}")
+            reasons[subject.name] = str(error)
     return reasons
 
 

@@ -88,7 +88,7 @@ class Plan:
 
 KEYS = {
     "subjects": "The networks, a list: a source, or a mapping with the keys below.",
-    "measures": "What is measured of each network, a list of mappings: the key `measure`, and its settings.",
+    "measures": "What is measured of each network, a list: a name, or a mapping of `measure` and its settings.",
     "data": "Labelled data for every measure that takes data and names none of its own.",
     "run": "Folder or URL of the run; by default `runs/` and the name of the plan.",
     "seed": "Seed of the random numbers at the start of every cell; 0 by default.",
@@ -191,6 +191,8 @@ def _subject(node: Node) -> SubjectSource:
 
 def load_measure(node: Node, data: Labelled | None = None) -> tuple[str, Measure]:
     """A measure as a plan writes it, with its label; it takes ``data`` where the plan gives no data of its own."""
+    if isinstance(node.value, str):
+        node = replace(node, value={"measure": node.value})
     entries = dict(node.items())
     if "measure" not in entries:
         node.fail("lacks the key 'measure'")

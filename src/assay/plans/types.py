@@ -92,7 +92,7 @@ def described(kind: Any) -> str:
 
     Example:
         >>> described(tuple[float, ...]), described(int | None), described(Literal["a", "b"])
-        ('list of number', 'whole number or null', "'a' or 'b'")
+        ('list of numbers', 'whole number or null', "'a' or 'b'")
     """
     inner = typing.get_args(kind)
     base = plain(kind)
@@ -106,14 +106,18 @@ def described(kind: Any) -> str:
         if not each or each[0] is Any:
             return "list"
         if base is tuple and Ellipsis not in inner:
-            return f"list of {len(each)}: {', '.join(map(described, each))}"
-        return f"list of {_in_a_list(each[0])}"
+            same = len(set(each)) == 1
+            return f"list of {len(each)} {_several(each[0]) if same else 'entries: ' + ', '.join(map(described, each))}"
+        return f"list of {_several(each[0])}"
     if base in MAPPINGS:
         return f"mapping to {described(inner[1])}" if inner and inner[1] is not Any else "mapping"
     name = getattr(base, "__name__", str(base))
     return _BRIEF.get(base) or _BRIEF.get(name, re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
 
 
-def _in_a_list(kind: Any) -> str:
+def _several(kind: Any) -> str:
+    """What the entries of a list are."""
     words = described(kind)
-    return f"({words})" if " or " in words and kind is not bool else words
+    if " or " in words and kind is not bool:
+        return f"({words})"
+    return f"{words}s" if kind in (int, float, Path) else words

@@ -1,0 +1,88 @@
+"""The command for one question: ``assay examine SOURCE…``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from assay.cli.terminal import AsJson, Quiet, progress
+from assay.core.errors import AssayError
+
+
+def examine(
+    sources: Annotated[
+        list[str],
+        typer.Argument(help="Networks: module:factory, file.onnx, hf:name or timm:name; NAME=SOURCE names one."),
+    ],
+    data: Annotated[
+        Path | None, typer.Option(help="Labelled data: a folder of class folders, an .npz file, or a .csv of paths.")
+    ] = None,
+    weights: Annotated[
+        list[Path] | None, typer.Option(help="A checkpoint for each source, in order; - for none.")
+    ] = None,
+    preprocess: Annotated[
+        str | None, typer.Option(help="What is done to every input, as in a plan: imagenet, cifar10, resize=224, …")
+    ] = None,
+    shape: Annotated[str | None, typer.Option("--input", help="Shape of one input, as 3x32x32, without data.")] = None,
+    time: Annotated[str, typer.Option("--time", help="The time there is, as 90s, 10m or 2h.")] = "10m",
+    folder: Annotated[str, typer.Option("--run", help="Folder of the run.")] = "runs/examination",
+    device: Annotated[str | None, typer.Option(help="Device of the networks, as cuda.")] = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Ask networks everything that can be asked of them in the time given, and write the report."""
+    from assay.cli.run import finish
+    from assay.core.user_code import code_in
+    from assay.plans.examination import examine as examine_networks
+    from assay.report import write_report
+    from assay.stimuli.datasets import as_labelled
+    from assay.subject.source import SubjectSource
+
+    given = [None if str(w) == "-" else w for w in weights or []]
+    if given and len(given) != len(sources):
+        raise AssayError(f"--weights is given {len(given)} times for {len(sources)} networks: give one for each, or -")
+    subjects = []
+    with code_in(Path.cwd()):
+        for i, source in enumerate(sources):
+            name, _, rest = source.rpartition("=")
+            made = SubjectSource(
+                rest, name or None, weights=given[i] if given else None, preprocess=preprocess, device=device
+            )
+            subjects.append(made.load())
+        labelled = None if data is None else as_labelled(data)
+        with progress(quiet):
+            done = examine_networks(
+                subjects,
+                folder,
+                data=labelled,
+                shape=None if shape is None else shape_of(shape),
+                seconds=seconds_of(time),
+            )
+    finish(done, write_report(done), as_json)
+
+
+def seconds_of(text: str) -> float:
+    """Read a time such as 90s, 10m or 2h, in seconds.
+
+    Example:
+        >>> seconds_of("10m"), seconds_of("1.5h"), seconds_of("45")
+        (600.0, 5400.0, 45.0)
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", text.strip())
+    if match is None or float(match[1]) <= 0:
+        raise AssayError(f"--time {text} is not a time such as 90s, 10m or 2h")
+    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
+
+
+def shape_of(text: str) -> tuple[int, ...]:
+    """Read a shape such as 3x32x32."""
+    try:
+        shape = tuple(int(side) for side in text.split("x"))
+    except ValueError:
+        shape = ()
+    if not shape or min(shape) < 1:
+        raise AssayError(f"--input {text} is not a shape such as 3x224x224")
+    return shape

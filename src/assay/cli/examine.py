@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from assay.cli.names import complete_source
 from assay.cli.terminal import AsJson, Quiet, progress
 from assay.core.errors import AssayError
 
@@ -15,7 +16,10 @@ from assay.core.errors import AssayError
 def examine(
     sources: Annotated[
         list[str],
-        typer.Argument(help="Networks: module:factory, file.onnx, hf:name or timm:name; NAME=SOURCE names one."),
+        typer.Argument(
+            help="Networks: module:factory, file.onnx, hf:name or timm:name; NAME=SOURCE names one.",
+            autocompletion=complete_source,
+        ),
     ],
     data: Annotated[
         Path | None, typer.Option(help="Labelled data: a folder of class folders, an .npz file, or a .csv of paths.")
@@ -36,23 +40,25 @@ def examine(
     """Ask networks everything that can be asked of them in the time given, and write the report."""
     from assay.cli.run import finish
     from assay.core.user_code import code_in
+    from assay.plans.data import labelled_data
     from assay.plans.examination import examine as examine_networks
+    from assay.plans.preprocess import preprocess_from_text
     from assay.report import write_report
-    from assay.stimuli.datasets import as_labelled
     from assay.subject.source import SubjectSource
 
     given = [None if str(w) == "-" else w for w in weights or []]
     if given and len(given) != len(sources):
         raise AssayError(f"--weights is given {len(given)} times for {len(sources)} networks: give one for each, or -")
     subjects = []
+    steps = preprocess_from_text(preprocess)
     with code_in(Path.cwd()):
         for i, source in enumerate(sources):
             name, _, rest = source.rpartition("=")
             made = SubjectSource(
-                rest, name or None, weights=given[i] if given else None, preprocess=preprocess, device=device
+                rest, name or None, weights=given[i] if given else None, preprocess=steps, device=device
             )
             subjects.append(made.load())
-        labelled = None if data is None else as_labelled(data)
+        labelled = None if data is None else labelled_data(data)
         with progress(quiet):
             done = examine_networks(
                 subjects,

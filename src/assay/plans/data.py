@@ -136,5 +136,5 @@ def _table(path: Path, split: str | None) -> pd.DataFrame:
         if "split" not in table:
             raise AssayError(f"{path} has no column 'split': leave out split={split!r}")
         table = table[table["split"] == split]
-    columns = [c for c in ("path", "label") if c in table]
-    return table[columns].assign(path=[str(path.parent / str(p)) for p in table["path"]])
+    chosen: pd.DataFrame = table[[column for column in ("path", "label") if column in table]]
+    return chosen.assign(path=[str(path.parent / str(picture)) for picture in table["path"]])

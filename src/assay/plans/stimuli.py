@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from assay.core.errors import AssayError, nearest
 from assay.plans.data import clips_in, image_set, labelled_data
@@ -31,6 +31,7 @@ from assay.stimuli import (
     turning_objects,
 )
 
+T = TypeVar("T")
 CONTROLS = ("natural", "pixel_fade", "contrast_fade")
 
 
@@ -90,7 +91,7 @@ def _from_path(load: Callable[..., Any], places: str) -> Callable[[Node], Any]:
     return loader
 
 
-def _at(node: Node, load: Callable[[Path], Any], path: Path) -> Any:
+def _at(node: Node, load: Callable[[Path], T], path: Path) -> T:
     """Load from a path; what is wrong with it is said with the place in the plan."""
     try:
         return load(path)

@@ -12,8 +12,9 @@ from torch import Tensor
 from assay.core.arrays import batch_length, tensors_in
 from assay.core.errors import AssayError
 from assay.stimuli.labelled import Labelled
-from assay.subject.network import Batch, taking
+from assay.subject.network import Batch
 from assay.subject.subject import Subject
+from assay.subject.taking import taking
 
 Array = np.ndarray[Any, Any]
 LOGITS = "logits"

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from assay.core.arrays import channels_last, cloned
-from assay.core.errors import AssayError, first_line
+from assay.core.errors import AssayError
 from assay.subject.memory import Memory
+from assay.subject.taking import described, reason_of
 from assay.subject.unwrapped import copied, is_compiled, plain_module
 
 Batch = Tensor | np.ndarray[Any, Any] | Mapping[str, Any]
@@ -61,7 +62,7 @@ class Network:
             except (AssayError, torch.OutOfMemoryError):
                 raise
             except Exception as error:  # it is the user's, and may raise anything
-                raise AssayError(f"preprocess cannot take {_described(given)}: {_reason(error)}") from error
+                raise AssayError(f"preprocess cannot take {described(given)}: {reason_of(error)}") from error
         if not isinstance(batch, Mapping):
             return self._to_device(batch)
         ready = {str(key): self._to_device(value) for key, value in batch.items()}
@@ -120,7 +121,8 @@ class Network:
         modules = list(self.module.modules())
         changes = [(m, "training", True) for m in modules if m.training]
         if out_of_place:
-            changes += [(m, "inplace", True) for m in modules if getattr(m, "inplace", False) is True]
+            switches = [m for m in modules if not isinstance(m, torch.jit.ScriptModule)]  # those have it built in
+            changes += [(m, "inplace", True) for m in switches if getattr(m, "inplace", False) is True]
         devices = [self.device] if self.device.type == "cuda" else []
         # Compiled code would be compiled again for every set of hooks.
         eager = torch.compiler.set_stance("force_eager") if self._compiled else nullcontext()
@@ -147,54 +149,6 @@ class Network:
     def weight_versions(self) -> int:
         """A number that changes whenever a parameter or buffer is written to or replaced."""
         return hash(tuple((id(t), t._version) for t in [*self.module.parameters(), *self.module.buffers()]))
-
-
-@contextmanager
-def taking(name: str, ready: Any, passed_on: Sequence[BaseException] = ()) -> Iterator[None]:
-    """Make whatever a network raises, while it is shown a batch, a sentence that names the batch's shape.
-
-    Args:
-        name: What tables call the network.
-        ready: The batch.
-        passed_on: Errors that are not the network's, and come through as they are.
-    """
-    try:
-        yield
-    except (AssayError, torch.OutOfMemoryError):
-        raise
-    except Exception as error:  # the network is the user's, and may raise anything
-        if error in passed_on:
-            raise
-        hint = _layout_hint(ready)
-        if isinstance(error, TypeError) and "required positional argument" in str(error):
-            hint = "; give its inputs as a mapping by the names of the arguments, or a preprocess that makes one"
-        raise AssayError(f"{name!r} cannot take {_described(ready)}: {_reason(error)}{hint}") from error
-
-
-def _layout_hint(batch: Any) -> str:
-    """What may be wrong with the axes of a batch of pictures, as the end of a sentence."""
-    shape = tuple(getattr(batch, "shape", ()))
-    if len(shape) == 3:
-        return "; pictures are shown as N×C×H×W: give batch[None] for one picture, batch[:, None] for grey ones"
-    if len(shape) == 4 and shape[3] in (1, 3) and shape[1] not in (1, 3):
-        return "; pictures are shown as N×C×H×W: give batch.transpose(0, 3, 1, 2) of an array"
-    return ""
-
-
-def _described(batch: Any) -> str:
-    """What a batch holds, as part of a sentence."""
-    if isinstance(batch, Mapping):
-        return " and ".join(f"{key} of shape {_shape(value)}" for key, value in batch.items())
-    return f"inputs of shape {_shape(batch)}"
-
-
-def _shape(value: Any) -> str:
-    return str(tuple(value.shape[1:])) if hasattr(value, "shape") else f"unknown, a {type(value).__name__}"
-
-
-def _reason(error: Exception) -> str:
-    """What an exception says; torch's own are all of one type, others are clearer with theirs."""
-    return first_line(error) if type(error) is RuntimeError else f"{type(error).__name__}: {first_line(error)}"
 
 
 def _made(shape: Sequence[int]) -> Tensor:

@@ -15,7 +15,8 @@ from assay.core.errors import AssayError, first_line
 from assay.subject.dry_run import OUTPUT, DryRun
 from assay.subject.graph import CapturedCut, Graphs, capture
 from assay.subject.hooks import layer_hooks, module_path
-from assay.subject.network import Batch, Network, taking
+from assay.subject.network import Batch, Network
+from assay.subject.taking import taking
 
 log = logging.getLogger(__name__)
 

@@ -16,9 +16,10 @@ from assay.subject.dry_run import OUTPUT, DryRun, dry_run
 from assay.subject.graph import Graphs
 from assay.subject.hooks import layer_hooks, module_path
 from assay.subject.layers import ALL, Layers
-from assay.subject.network import Batch, Network, taking
+from assay.subject.network import Batch, Network
 from assay.subject.probe import InputKind, Probe, example_kinds, input_kinds, probe
 from assay.subject.split import Split
+from assay.subject.taking import taking
 
 Visitor = Callable[[str, Tensor], None]
 

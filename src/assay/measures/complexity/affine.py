@@ -14,8 +14,9 @@ from assay.core.errors import AssayError
 from assay.measures.complexity.path_norm import AffineLayer, Squaring
 from assay.subject.anatomy import require_visible_layers
 from assay.subject.classifier import scores_in
-from assay.subject.network import Batch, taking
+from assay.subject.network import Batch
 from assay.subject.subject import Subject
+from assay.subject.taking import taking
 from assay.subject.unwrapped import copied
 
 
@@ -57,6 +58,8 @@ def affine_layers(subject: Subject, shape: tuple[int, ...] | Batch | None = None
         output = module(*args, **kwargs)
     scores = scores_in(output)
     output = scores if isinstance(scores, Tensor) else first_tensor(output)
+    if id(output) not in trace.flowing:
+        trace.refuse("a part that torch does not show")
     layers = [call.layer for call in trace.calls]
     own = {name: t.detach() for name, t in subject.module.named_parameters()}
     if not own:

@@ -17,8 +17,8 @@ from assay.stimuli.labelled import Labelled
 from assay.subject.agreement import agree
 from assay.subject.anatomy import require_visible_layers
 from assay.subject.classifier import Array, batches, checked_scores, class_scores
-from assay.subject.network import taking
 from assay.subject.subject import Subject
+from assay.subject.taking import taking
 
 
 class PerturbedWeights:

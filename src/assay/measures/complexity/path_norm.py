@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from math import prod
 from typing import Any
 
 import torch
@@ -13,23 +12,29 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
+from assay.core.arrays import tensors_in
+from assay.measures.complexity.path_operations import (
+    ABOUT_THE_TENSOR,
+    ADAPTIVE_AVERAGE_POOLING,
+    ADDING,
+    AFFINE,
+    AVERAGE_POOLING,
+    CHOOSING,
+    CONSTANT,
+    DIVIDING,
+    DROPPING,
+    MULTIPLYING,
+    OF_WEIGHT_ONE,
+    PRODUCTS,
+    adaptively_pooled,
+    drops,
+    each_axis,
+    fills,
+    operation_name,
+    pooled,
+    slope,
+)
 from assay.subject.dry_run import OUTPUT
-
-# Operations of torch by name, without the underscores around it: `add` stands for ``Tensor.add_`` too.
-_AFFINE = frozenset(["linear", "conv1d", "conv2d", "conv3d"])
-_ADDING = frozenset(["add", "iadd", "radd", "sub", "isub", "rsub"])
-_MULTIPLYING = frozenset(["mul", "imul", "rmul"])
-_DIVIDING = frozenset(["div", "idiv", "truediv", "itruediv"])
-_AVERAGE_POOLING = frozenset(["avg_pool1d", "avg_pool2d", "avg_pool3d"])
-_ADAPTIVE_AVERAGE_POOLING = frozenset(["adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"])
-# Copies, sums and largest values, of weight one; on what is not negative a ReLU is the identity.
-_OF_WEIGHT_ONE = frozenset([
-    "relu", "leaky_relu", "dropout", "dropout1d", "dropout2d", "dropout3d",
-    "max_pool1d", "max_pool2d", "max_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d",
-    "flatten", "unflatten", "view", "reshape", "permute", "transpose", "T", "mT", "movedim", "squeeze", "unsqueeze",
-    "contiguous", "clone", "detach", "data", "to", "expand", "getitem", "chunk", "split", "cat", "stack",
-    "sum", "amax", "maximum",
-])  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,9 @@ class Squaring(TorchFunctionMode):
         self.calls: list[_Call] = []
         self.used: set[str] = set()
         self.unsupported = ""
+        self.module = module
+        self.inside: list[nn.Module] = []  # the modules that are running, from the network to the innermost
+        self.hooks: list[Any] = []
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -93,44 +101,106 @@ class Squaring(TorchFunctionMode):
         for tensor in pytree.tree_leaves(result):
             if isinstance(tensor, Tensor):
                 self.kept.append(tensor)
-                if flows:
+                if flows and operation_name(func)[1] not in CONSTANT:
                     self.flowing.add(id(tensor))
                 else:
                     self.names.setdefault(id(tensor), made_of)
         return result
 
     def _squared(self, func: Any, args: Any, kwargs: Any) -> Any:
-        called = getattr(func, "__name__", str(func))
-        called = func.__self__.__name__ if called == "__get__" else called  # a property such as x.T
-        name = called.strip("_")
-        if name in _AFFINE:
+        called, name = operation_name(func)
+        if name in AFFINE and self._weights_are_constant(args, kwargs):
             return self._affine(func, *args, **kwargs)
-        if name == "batch_norm":
+        if name == "batch_norm" and isinstance(func, torch._ops.OpOverload):
+            x, weight, bias, mean, variance, training, momentum, eps = args[:8]
+            return self._batch_norm(F.batch_norm, x, mean, variance, weight, bias, training, momentum, eps)
+        if name == "batch_norm" and self._weights_are_constant(args, kwargs):
             return self._batch_norm(func, *args, **kwargs)
         if name in ("matmul", "mm") and id(args[1]) not in self.flowing and args[1].dim() == 2:
-            weight = args[1].mT
-            self.kept.append(weight)
-            self.names[id(weight)] = self.names.get(id(args[1]), ())
-            return self._affine(F.linear, args[0], weight)
-        if name in _OF_WEIGHT_ONE or (name == "pad" and not _fill(*args, **kwargs)):
+            return self._affine(F.linear, args[0], self._transposed(args[1]))
+        if name == "addmm" and not kwargs and not {id(args[0]), id(args[2])} & self.flowing:
+            return self._affine(F.linear, args[1], self._transposed(args[2]), args[0])
+        if name == "neg":
+            return args[0].clone()  # of weight −1
+        of_weight_one = (
+            (name in OF_WEIGHT_ONE and (name not in CHOOSING or self._chooses_numbers(args, kwargs)))
+            or (name in DROPPING and not drops(*args, **kwargs))
+            or (name == "leaky_relu" and abs(slope(*args, **kwargs)) <= 1)
+            or (name == "pad" and not fills(*args, **kwargs))
+        )
+        if of_weight_one:
             return func(*self._square(args), **self._square(kwargs))
-        if name in _ADDING and not kwargs:
+        if name in ADDING and not kwargs:
             added = getattr(Tensor, called.replace("sub", "add"), torch.add)
             return added(*self._square(args, numbers=True))
-        scales = name in _MULTIPLYING or name in _DIVIDING
-        if scales and not kwargs and self._one_flows(args[0], args[1], ordered=name in _DIVIDING):
+        scales = name in MULTIPLYING or name in DIVIDING
+        if scales and not kwargs and self._one_flows(args[0], args[1], ordered=name in DIVIDING):
             return func(*self._square(args, numbers=True))
         result = func(*args, **kwargs)
-        if not isinstance(result, Tensor):
-            return result  # a shape, a length
-        if name == "mean":
+        if name in ABOUT_THE_TENSOR or name in CONSTANT:
+            return result
+        if name == "mean" and not kwargs.get("dtype"):
             return result * (result.numel() / args[0].numel())
-        if name in _AVERAGE_POOLING and (count := _pooled(*args, **kwargs)):
+        if name in AVERAGE_POOLING and (count := pooled(*args, **kwargs)):
             return result / count
-        if name in _ADAPTIVE_AVERAGE_POOLING:
-            return result / _adaptively_pooled(args[0], result)
-        self.unsupported = self.unsupported or name
+        if name in ADAPTIVE_AVERAGE_POOLING:
+            return result / adaptively_pooled(args[0], result)
+        of_two = sum(id(t) in self.flowing for t in pytree.tree_leaves((args, kwargs))) > 1
+        self.refuse(
+            f"a product of two values that depend on the input ({name})" if of_two and name in PRODUCTS else name
+        )
         return result
+
+    def refuse(self, operation: str) -> None:
+        """Keep what is no sum over paths, the first time: the kind of torch's own module, else the operation."""
+        kind = type(self.inside[-1]) if self.inside else None
+        if kind is not None and kind.__module__.startswith("torch.nn."):
+            operation = kind.__name__
+        self.unsupported = self.unsupported or operation
+
+    def __enter__(self) -> Squaring:
+        for module in self.module.modules():
+            self.hooks.append(module.register_forward_pre_hook(self._enter_module, with_kwargs=True))
+            self.hooks.append(module.register_forward_hook(self._leave_module, with_kwargs=True))
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        for hook in self.hooks:
+            hook.remove()
+
+    def _enter_module(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        self.inside.append(module)
+
+    def _leave_module(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        """Refuse a module that returns what no operation of torch was seen to make, such as compiled code."""
+        self.inside.pop()
+        leaves = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, Tensor)]
+        if any(id(t) in self.flowing for t in leaves) and self.lost(output):
+            self.unsupported = self.unsupported or type(module).__name__
+
+    def lost(self, output: Any) -> bool:
+        """Whether a tensor came from nowhere: neither from the input nor from weights and constants."""
+        made = [t for t in tensors_in(output) if t.is_floating_point()]
+        return any(id(t) not in self.flowing and id(t) not in self.names for t in made)
+
+    def _chooses_numbers(self, args: Any, kwargs: Any) -> bool:
+        """Whether values that depend on the input are chosen by what does not, and not the other way round."""
+        flows = id(args[0]) in self.flowing and args[0].is_floating_point()
+        return flows and self._weights_are_constant(args, kwargs)
+
+    def _weights_are_constant(self, args: Any, kwargs: Any) -> bool:
+        """Whether of all tensors of a layer only the first, what it is applied to, depends on the input."""
+        tensors = [t for t in pytree.tree_leaves((args[1:], kwargs)) if isinstance(t, Tensor)]
+        return not any(id(t) in self.flowing for t in tensors)
+
+    def _transposed(self, weight: Tensor) -> Tensor:
+        """The transpose of a weight, which keeps its name."""
+        transposed = weight.mT
+        self.kept.append(transposed)
+        self.names[id(transposed)] = self.names.get(id(weight), ())
+        return transposed
 
     def _one_flows(self, a: Any, b: Any, ordered: bool) -> bool:
         """Whether exactly one factor of a product, or the dividend alone of a quotient, depends on the input."""
@@ -151,7 +221,7 @@ class Squaring(TorchFunctionMode):
 
         settings = {"stride": 1, "dilation": 1, "groups": 1}
         settings |= dict(zip(("stride", "padding", "dilation", "groups"), rest, strict=False)) | more
-        stride, dilation = (_each(settings[key], weight.dim() - 2) for key in ("stride", "dilation"))
+        stride, dilation = (each_axis(settings[key], weight.dim() - 2) for key in ("stride", "dilation"))
         sources = {key: self._named(t) for key, t in (("weight", weight), ("bias", bias)) if t is not None}
         output = run(weight, bias)
         shapes = tuple(x.shape[1:]), tuple(output.shape[1:])
@@ -165,7 +235,7 @@ class Squaring(TorchFunctionMode):
         bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
     ) -> Any:  # fmt: skip
         if training or mean is None or variance is None:
-            self.unsupported = self.unsupported or "batch norm without running statistics"
+            self.refuse("batch norm without running statistics")
             return func(x, mean, variance, weight, bias, training, momentum, eps)
         scale = (variance + eps).rsqrt() * (1 if weight is None else weight)
         shift = (0 if bias is None else bias) - scale * mean
@@ -204,27 +274,3 @@ def _fold(call: _Call, scale: Tensor, shift: Tensor, norm: str) -> Tensor:
     bias = shift if layer.bias is None else scale * layer.bias + shift
     call.layer = replace(layer, weight=weight, bias=bias, sources=layer.sources | {"norm": norm})
     return call.run(weight, bias)
-
-
-def _each(value: Any, axes: int) -> tuple[int, ...]:
-    return tuple(value) * (axes if len(value) == 1 else 1) if isinstance(value, tuple | list) else (value,) * axes
-
-
-def _fill(x: Tensor, pad: Any, mode: str = "constant", value: float | None = None) -> bool:
-    return bool(value)
-
-
-def _pooled(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-            count_include_pad: bool = True, divisor_override: int | None = None) -> int:  # fmt: skip
-    """Number of values that an average pools; 0 where it differs from place to place."""
-    padded = any(_each(padding, 1)) and not count_include_pad
-    return 0 if padded or ceil_mode or divisor_override else prod(_each(kernel_size, x.dim() - 2))
-
-
-def _adaptively_pooled(x: Tensor, result: Tensor) -> Tensor:
-    """Number of values that an adaptive average pools at each place: ⌈(i + 1)·n/m⌉ − ⌊i·n/m⌋ along each axis."""
-    counts = torch.ones((), dtype=x.dtype)
-    for n, m in zip(x.shape[2:], result.shape[2:], strict=True):
-        i = torch.arange(m)
-        counts = counts[..., None] * (((i + 1) * n + m - 1) // m - i * n // m)
-    return counts

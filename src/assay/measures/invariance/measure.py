@@ -34,6 +34,7 @@ from assay.stimuli.invariance_test import InvarianceTest
 from assay.stimuli.pictures import strip
 from assay.subject.layers import ALL, Layers
 from assay.subject.subject import Subject
+from assay.subject.taking import showing
 
 Array = np.ndarray[Any, Any]
 STATUSES = ("ok", "tied", "constant", "sparse", "always on", "silent", "not finite")
@@ -99,7 +100,8 @@ class Invariance(Measure):
     def check(self, subject: Subject) -> None:
         """Check that there are enough stimuli, that the network takes one, and that the layers exist."""
         firing_count(len(self.test), self.firing_rate)
-        subject.visit(torch.from_numpy(next(self.test.batches(1))), lambda layer, output: None, self.layers)
+        with showing("invariance shows pictures"):
+            subject.visit(torch.from_numpy(next(self.test.batches(1))), lambda layer, output: None, self.layers)
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Show the stimuli of the test; one row per layer and transformation."""
@@ -163,7 +165,8 @@ class Invariance(Measure):
                 signs=self.signs,
                 units=self.units,
             )
-            passes.show()
+            with showing("invariance shows pictures"):
+                passes.show()
             for transformation, near_by_layer in passes.near().items():
                 scored = {layer: _scores(passes.responses[layer], nears) for layer, nears in near_by_layer.items()}
                 for order, layer in enumerate(passes.layers):

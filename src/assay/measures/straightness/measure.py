@@ -24,6 +24,7 @@ from assay.measures.table import Predictor
 from assay.stimuli.sequences import Sequences
 from assay.subject.layers import ALL, Layers
 from assay.subject.subject import Subject
+from assay.subject.taking import showing
 
 
 def turning_angles(trajectory: Tensor | np.ndarray[Any, Any]) -> Tensor:
@@ -120,7 +121,8 @@ class Straightness(Measure):
         for clip in self.sequences:
             _require_three(clip.name, sum(1 for _ in islice(clip.checked_frames(), 3)))
         frames, _ = next(iter(self.sequences.batches(1)))
-        subject.visit(torch.from_numpy(frames), lambda layer, output: None, self.layers)
+        with showing("straightness shows frames of sequences"):
+            subject.visit(torch.from_numpy(frames), lambda layer, output: None, self.layers)
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Show all sequences once; one row per layer and sequence."""
@@ -132,7 +134,8 @@ class Straightness(Measure):
                 owners.append(owner)
                 yield torch.from_numpy(frames)
 
-        angles = follow(subject, batches(), self.layers)
+        with showing("straightness shows frames of sequences"):
+            angles = follow(subject, batches(), self.layers)
         return self._table(np.concatenate(owners), angles)
 
     def _table(self, owner: np.ndarray[Any, Any], paths: dict[str, np.ndarray[Any, Any] | None]) -> pd.DataFrame:

@@ -250,9 +250,9 @@ def test_imported_networks_have_the_norms_of_the_original():
 
 def test_without_running_statistics_or_with_other_nonlinearities_there_is_no_path_norm():
     net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2, track_running_stats=False))
-    with pytest.raises(AssayError, match="batch norm without running statistics is neither affine"):
+    with pytest.raises(AssayError, match="affine maps, ReLU, pooling and sums: it has BatchNorm2d"):
         path_norm(Subject(net), (1, 8, 8))
-    with pytest.raises(AssayError, match="'mlp' has no path norm: tanh is neither affine, ReLU, pooling nor a sum"):
+    with pytest.raises(AssayError, match=r"'mlp' has no path norm: not a network of affine maps, .*: it has Tanh"):
         path_norm(Subject(zoo.build("mlp"), "mlp"), zoo.SHAPE)
 
 
@@ -295,8 +295,134 @@ def test_operations_of_known_weights(act, expected):
     ],
 )
 def test_operations_that_are_no_sums_over_paths_are_named(act, name):
-    with pytest.raises(AssayError, match=f"has no path norm: ({name}) is neither affine"):
+    with pytest.raises(AssayError, match=f"has no path norm: not a network of .*: it has .*({name})"):
         path_norm(Subject(Acts(act)), (3,))
+
+
+class Last(nn.Module):
+    """A recurrent layer and a readout of its last step."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+        self.readout = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.readout(self.layer(x)[0][:, -1])
+
+
+class Attends(nn.Module):
+    """Attention of inputs to each other, by torch's own module or by its function."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(4, 2, batch_first=True) if module else nn.Linear(4, 4)
+        self.module = module
+        self.readout = nn.Linear(4, 3)
+
+    def forward(self, x):
+        if self.module:
+            return self.readout(self.attention(x, x, x, need_weights=False)[0].mean(1))
+        x = self.attention(x)
+        return self.readout(F.scaled_dot_product_attention(x, x, x).mean(1))
+
+
+class Gated(nn.Module):
+    """A layer that multiplies two things it computes, or computes the weights of the other."""
+
+    def __init__(self, gate):
+        super().__init__()
+        self.a, self.b, self.gate = nn.Linear(4, 4), nn.Linear(4, 4), gate
+
+    def forward(self, x):
+        return self.gate(self.a(x), self.b(x))
+
+
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * x
+
+
+class Behind(nn.Module):
+    """A layer, and an operation that torch does not show."""
+
+    def __init__(self, hidden):
+        super().__init__()
+        self.layer, self.hidden = nn.Linear(4, 4), hidden
+
+    def forward(self, x):
+        x = self.layer(x)
+        return x + self.hidden(x)
+
+
+NO_SUMS_OVER_PATHS = {
+    "LSTM": (Last(nn.LSTM(4, 4, batch_first=True)), "LSTM"),
+    "GRU": (Last(nn.GRU(4, 4, batch_first=True)), "GRU"),
+    "RNN": (Last(nn.RNN(4, 4, batch_first=True)), "RNN"),
+    "RNN of ReLUs": (Last(nn.RNN(4, 4, nonlinearity="relu", batch_first=True)), "RNN"),
+    "attention": (Attends(True), "MultiheadAttention"),
+    "function of attention": (Attends(False), "scaled_dot_product_attention"),
+    "encoder": (nn.TransformerEncoderLayer(4, 2, 8, batch_first=True), "MultiheadAttention"),
+    "GELU": (nn.Sequential(nn.Linear(4, 4), nn.GELU()), "GELU"),
+    "sigmoid": (nn.Sequential(nn.Linear(4, 4), nn.Sigmoid()), "Sigmoid"),
+    "gate": (Gated(lambda a, b: a * b), "a product of two values that depend on the input (mul)"),
+    "soft gate": (Gated(lambda a, b: a * b.sigmoid()), "sigmoid"),
+    "computed weights": (
+        Gated(lambda a, b: F.linear(a, b[0])), "a product of two values that depend on the input (linear)"
+    ),
+    "chosen by value": (Gated(lambda a, b: a[:, :, b.argmax()]), "argmax"),
+    "a number of the input": (Gated(lambda a, b: a * b.sum().item()), "item"),
+    "written into": (Gated(lambda a, b: torch.zeros(1, 5, 4).double().copy_(a)), "copy"),
+    "random": (Gated(lambda a, b: a + F.dropout(b)), "dropout"),
+    "steep": (Gated(lambda a, b: a + F.leaky_relu(b, -3.0)), "leaky_relu"),
+    "embedding": (Gated(lambda a, b: nn.Embedding(9, 4).double()(a.long())), "long"),
+    "NumPy": (Gated(lambda a, b: a + torch.from_numpy(b.detach().numpy() ** 2)), "numpy"),
+    "a function of the user's": (Behind(Twice.apply), "a product of two values that depend on the input (mul)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", NO_SUMS_OVER_PATHS)
+def test_a_network_that_is_no_sum_over_paths_has_no_path_norm_and_says_why(kind):
+    module, has = NO_SUMS_OVER_PATHS[kind]
+    table = Norms(shape=(5, 4))(Subject(module)).set_index("quantity")
+    for quantity in ("log path norm", "vc dimension"):
+        assert np.isnan(table.value[quantity])
+        assert table.status[quantity].startswith("not a network of affine maps, ReLU, pooling and sums: it has ")
+        assert has in table.status[quantity]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:The .grad attribute:UserWarning")
+def test_a_part_of_compiled_code_has_no_path_norm():
+    compiled = torch.jit.trace(nn.Linear(4, 4).double(), torch.ones(1, 4, dtype=torch.float64))
+    with pytest.raises(AssayError, match="affine maps, ReLU, pooling and sums: it has TorchScript"):
+        path_norm(Subject(Behind(compiled)), (4,))
+
+
+def test_layers_that_are_no_affine_map_are_left_out_of_the_totals_by_name():
+    for kind, missing in (("LSTM", "layer.weight_ih_l0"), ("attention", "attention.in_proj_weight")):
+        table = Norms(shape=(5, 4))(Subject(NO_SUMS_OVER_PATHS[kind][0])).set_index("quantity")
+        for quantity in ("parameter norm", "log spectral product", "stable rank", "layers"):
+            assert f"without {missing} and 1 more" in table.status[quantity]
+
+
+@pytest.mark.parametrize(
+    ("act", "expected"),
+    [
+        (lambda x: -x, 1),
+        (lambda x: (2 * x).abs(), 4),
+        (lambda x: torch.cat([3 * x, x], 1).max(1, keepdim=True)[0], 9),
+        (lambda x: sum(torch.cat([3 * x, x], 1).unbind(1))[:, None], 10),
+        (lambda x: next(iter(torch.cat([3 * x, x], 1).T))[:, None], 9),
+        (lambda x: x + torch.full_like(x, 2.0), 1 + 4),
+        (lambda x: torch.maximum(5 * x, torch.zeros_like(x)), 25),
+        (lambda x: F.leaky_relu(2 * x, 0.1), 4),
+        (lambda x: F.dropout(2 * x, 0.5, False), 4),
+        (lambda x: x * x.shape[0] * len(x) * 2 if x.is_floating_point() else x, 4),
+    ],
+)
+def test_harmless_operations_are_counted_as_what_they_are(act, expected):
+    assert path_norm(Subject(Acts(act)), (1,)) ** 2 == pytest.approx(expected)
 
 
 # -- the measure ----------------------------------------------------------------------------------------
@@ -354,7 +480,7 @@ def test_a_transformer_has_norms_of_some_layers_and_says_what_is_missing():
     assert (table[table.layer != ""].status == "ok").all()
     totals = table[table.layer == ""].set_index("quantity").status
     assert totals["log spectral product"] == "without token and 4 more"
-    assert totals["log path norm"] == "layer_norm is neither affine, ReLU, pooling nor a sum"
+    assert totals["log path norm"] == "not a network of affine maps, ReLU, pooling and sums: it has LayerNorm"
     assert totals["parameters"] == "ok"
     predictors = measure.predictors(table)
     assert np.isnan(predictors["log spectral product"]) and np.isnan(predictors["vc dimension"])

@@ -19,6 +19,7 @@ from assay.core.errors import AssayError
 from assay.measures.base import Measure
 from assay.measures.complexity.affine import Affine, affine_layers
 from assay.measures.complexity.path_norm import AffineLayer
+from assay.measures.complexity.path_operations import ONLY
 from assay.measures.evidence import Evidence, Measured, from_rows
 from assay.measures.table import NAN, Predictor, chosen, row
 from assay.subject.classifier import Array, tensor
@@ -190,7 +191,7 @@ class Norms(Measure):
         return pd.DataFrame(self._rows(self._layers(subject)))
 
     def evidence(self, measured: Measured) -> list[Evidence]:
-        """The logarithms of the product of spectral norms and of the path norm: exact, for the weights are all of it."""
+        """The logarithms of the product of spectral norms and of the path norm: exact, as weights are all of it."""
         return from_rows(measured, [(name, name, "") for name in ("log spectral product", "log path norm")])
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
@@ -254,7 +255,7 @@ def _totals(frobenius: Array, spectral: Array) -> dict[str, float]:
 
 
 def _no_paths(affine: Affine) -> str:
-    return f"{affine.unsupported} is neither affine, ReLU, pooling nor a sum" if affine.unsupported else ""
+    return f"{ONLY}: it has {affine.unsupported}" if affine.unsupported else ""
 
 
 def _largest(matrices: Tensor) -> float:

@@ -160,6 +160,9 @@ class Squaring(TorchFunctionMode):
 
     def __enter__(self) -> Squaring:
         for module in self.module.modules():
+            if isinstance(module, torch.jit.ScriptModule):  # it shows neither its operations nor its layers
+                self.unsupported = self.unsupported or "TorchScript"
+                continue
             self.hooks.append(module.register_forward_pre_hook(self._enter_module, with_kwargs=True))
             self.hooks.append(module.register_forward_hook(self._leave_module, with_kwargs=True))
         super().__enter__()

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 SIZE, RETINA = 32, 128
 TRAINED_ON = 1200
 SECONDS = 150.0
-EPOCHS = 6
+EPOCHS = 8
 
 
 def digits() -> tuple[Labelled, Labelled]:
@@ -57,7 +57,7 @@ def run_demo(folder: str | Path, seed: int = 0, seconds: float = SECONDS, epochs
     for _ in names:
         with seeded(seed):
             modules.append(small_network())
-    augmentations = (None, Augment("rotation", 1.0, (0.0,), (1.0,)))
+    augmentations = (None, Augment("rotation", 0.5, (0.0,), (1.0,)))
     recipes = [
         Recipe("adam", 0.004, 50, epochs=epochs, augmentation=augmentation, seed=seed) for augmentation in augmentations
     ]

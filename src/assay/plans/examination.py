@@ -29,6 +29,7 @@ from assay.stimuli.families import Family, ParametricTest
 from assay.stimuli.gratings import Gratings
 from assay.stimuli.images import Images
 from assay.stimuli.labelled import Labelled
+from assay.subject.classifier import class_scores
 from assay.subject.subject import Subject
 
 log = logging.getLogger(__name__)
@@ -48,6 +49,7 @@ class Question:
         make: Function that makes the measure for a number of inputs.
         most: Largest number of inputs.
         fewest: Smallest number of inputs.
+        of_classes: Whether it is about the classes that a network tells.
     """
 
     label: str
@@ -55,6 +57,7 @@ class Question:
     make: Callable[[int], Measure]
     most: int
     fewest: int = FEWEST
+    of_classes: bool = False
 
 
 def questions(shape: Sequence[int], data: Labelled | None, images: Images | None) -> list[Question]:
@@ -94,12 +97,22 @@ def questions(shape: Sequence[int], data: Labelled | None, images: Images | None
         images_a_round = max(2, min(120, len(data) // 10))
         asked += [
             Question("clusters", 1, lambda n: ClusterSeparation(data, images=images_a_round), 10 * images_a_round, 1),
-            Question("margins", 4, lambda n: Margins(data, samples=n), top),
-            Question("perturbation", 22, lambda n: PerturbationResponse(data, "intra", samples=n), top),
-            Question("sharpness", 100, lambda n: Sharpness(data, draws=5, steps=10, samples=n), min(top, 500)),
+            Question("margins", 4, lambda n: Margins(data, samples=n), top, of_classes=True),
+            Question(
+                "perturbation", 22, lambda n: PerturbationResponse(data, "intra", samples=n), top, of_classes=True
+            ),
+            Question(
+                "sharpness",
+                100,
+                lambda n: Sharpness(data, draws=5, steps=10, samples=n),
+                min(top, 500),
+                of_classes=True,
+            ),
         ]
         if is_picture:
-            asked.append(Question("augmentation", 8, lambda n: AugmentationRobustness(data, samples=n), top))
+            asked.append(
+                Question("augmentation", 8, lambda n: AugmentationRobustness(data, samples=n), top, of_classes=True)
+            )
     return sorted(asked, key=lambda q: q.passes * q.most)
 
 
@@ -140,10 +153,10 @@ def examine(
         images = Images(data.sample(1000, seed).inputs)
     folder = Folder(run)
     kept = folder.read_json(CHOSEN) if folder.exists(CHOSEN) else None
-    chosen = dict(kept) if isinstance(kept, dict) else None
+    chosen: dict[str, int] = dict(kept) if isinstance(kept, dict) else {}
     begin = time.monotonic()
-    per_input = sum(_seconds_per_input(subject, input_shape, seed) for subject in subjects)
-    log.info("%d networks take %.1f ms an input together; %.0f s are given", len(subjects), 1e3 * per_input, seconds)
+    per_input = {subject.name: _seconds_per_input(subject, input_shape, seed) for subject in subjects}
+    log.info("a pass takes %.1f ms an input; %.0f s are given", 1e3 * sum(per_input.values()), seconds)
     measures: dict[str, Measure] = {}
     done: Run | None = None
     sizes: dict[str, int] = {}
@@ -152,43 +165,56 @@ def examine(
     for place, question in enumerate(wanted):
         left = seconds - (time.monotonic() - begin)
         share = left / (len(wanted) - place)
-        n = chosen.get(question.label) if chosen else _affordable(question, share, per_input)
-        if not n:
-            log.info("%s is not asked: it would take longer than there is time", question.label)
-            continue
-        measure = question.make(int(n))
-        refused = _refusals(measure, subjects)
+        refused = _refusals(question, subjects, data)
         for name, reason in refused.items():
             log.info("%s is not asked of %s: %s", question.label, name, reason)
         able = [subject.name for subject in subjects if subject.name not in refused]
         if not able:
             continue
-        measures[question.label] = measure
+        together = sum(per_input[name] for name in able)
+        n = chosen.get(question.label) or _affordable(question, share, together)
+        if not n:
+            log.info("%s is not asked: it would take longer than there is time", question.label)
+            continue
+        measures[question.label] = question.make(int(n))
         sizes[question.label] = int(n)
         only[question.label] = able
         done = evaluate(list(subjects), measures, run, seed=seed, only=only)
     if done is None:
         raise AssayError("nothing can be asked of these networks in this time: give more time, or data")
-    if chosen is None:
-        folder.write(CHOSEN, json.dumps(sizes, indent=1).encode())
+    if sizes != chosen:
+        folder.write(CHOSEN, json.dumps(chosen | sizes, indent=1).encode())
     return done
 
 
 def _affordable(question: Question, seconds: float, per_input: float) -> int:
     """The number of inputs that a question can be asked with in the time; 0 where it is below the smallest."""
+    if question.most == 1:
+        return 1  # it costs next to nothing
     n = int(seconds / max(per_input * question.passes, 1e-12))
     return 0 if n < min(question.fewest, question.most) else min(n, question.most)
 
 
-def _refusals(measure: Measure, subjects: Sequence[Subject]) -> dict[str, str]:
-    """The networks that a measure cannot be asked of, each with the reason."""
+def _refusals(question: Question, subjects: Sequence[Subject], data: Labelled | None) -> dict[str, str]:
+    """The networks that a question cannot be asked of, each with the reason."""
     reasons = {}
+    measure = question.make(question.most)
     for subject in subjects:
         try:
             measure.check(subject)
+            if question.of_classes and data is not None:
+                _require_a_score_for_each_class(subject, data)
         except AssayError as error:
             reasons[subject.name] = str(error)
     return reasons
+
+
+def _require_a_score_for_each_class(subject: Subject, data: Labelled) -> None:
+    """Refuse a network whose outputs are not the scores of these classes, such as the maps of a front end."""
+    scores = class_scores(subject, data.shown(slice(0, 1), subject.device))
+    classes = int(data.labels.max()) + 1
+    if scores.shape[1] != classes:
+        raise AssayError(f"it has {scores.shape[1]} outputs and the data have {classes} classes")
 
 
 def _seconds_per_input(subject: Subject, shape: Sequence[int], seed: int) -> float:

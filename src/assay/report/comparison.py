@@ -95,13 +95,14 @@ class Comparison:
         if not quantity.better or len(values) < 2:
             return set()
         first = (max if quantity.better == "higher" else min)(values, key=lambda name: values[name])
-        worse = {name for name in values if name != first and self._clear(quantity, first, name)}
-        return set(values) - worse if worse else set()
+        apart = {name: self._difference(quantity, first, name) for name in values if name != first}
+        worse = {name for name, d in apart.items() if d is not None and d.clear(self.level)}
+        alike = {name for name, d in apart.items() if d is not None and name not in worse}
+        return {first, *alike} if worse else set()
 
-    def _clear(self, quantity: Quantity, a: str, b: str) -> bool:
+    def _difference(self, quantity: Quantity, a: str, b: str) -> Difference | None:
         key = (quantity.measure, quantity.name)
-        apart = self.differences.get((*key, a, b)) or self.differences.get((*key, b, a))
-        return apart is not None and apart.clear(self.level)
+        return self.differences.get((*key, a, b)) or self.differences.get((*key, b, a))
 
 
 def first_screen(run: Run) -> list[Text | Items | Matrix]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ def evaluate(
     ray: bool | str = False,
     processes: int = 0,
     resources: Resources | None = None,
+    only: Mapping[str, Collection[str]] | None = None,
     plan: Mapping[str, Any] | None = None,
 ) -> Run:
     """Ask every measure of every subject and keep the answers in a run folder.
@@ -62,6 +63,7 @@ def evaluate(
         ray: True for a Ray cluster found or started here, or the address of one.
         processes: Cells at a time, each in a process of this machine; 0 for one after the other in this process.
         resources: What each cell needs on the cluster.
+        only: For a measure's label, the names of the only subjects that it is asked of; by default of all.
         plan: The plan this came from, for the manifest.
 
     Returns:
@@ -84,7 +86,8 @@ def evaluate(
         raise AssayError(f"resources={shown(resources)} must be assay.Resources(…)")
     workers = Workers(processes=processes, ray=ray)
     listed = as_subjects(subjects)
-    return _Evaluation(as_folder(run), labelled, as_seed(seed), workers, resources or Resources(), plan)(listed)
+    needed = resources or Resources()
+    return _Evaluation(as_folder(run), labelled, as_seed(seed), workers, needed, only or {}, plan)(listed)
 
 
 class _Evaluation:
@@ -97,10 +100,11 @@ class _Evaluation:
         seed: int,
         workers: Workers,
         resources: Resources,
+        only: Mapping[str, Collection[str]],
         plan: Mapping[str, Any] | None,
     ) -> None:
         self.folder, self.measures, self.seed = folder, measures, seed
-        self.workers, self.resources = workers, resources
+        self.workers, self.resources, self.only = workers, resources, only
         before = Manifest.read_if_there(folder)
         self.present = set(folder.names(FOLDER, DONE))
         with remembering():
@@ -158,6 +162,7 @@ class _Evaluation:
             keys = {
                 label: CellKey(subject.name, label, _combined(content, self.prints[label], self.seed))
                 for label in self.measures
+                if subject.name in self.only.get(label, (subject.name,))
             }
             self.manifest.cells += keys.values()
             self.total += len(keys)

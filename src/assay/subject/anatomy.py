@@ -27,7 +27,7 @@ def layer_module(subject: Subject, layer: str) -> nn.Module | None:
     """The module of a layer; None for the output of the whole network."""
     try:
         return subject.module.get_submodule(layer.partition("#")[0])
-    except AttributeError:
+    except (AttributeError, RuntimeError):  # TorchScript does not look for them
         return None
 
 

@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from assay import Measure, Straightness, Subject, evaluate
-from assay.core.source_code import dependencies, source_fingerprint
+from assay.core.source_code import dependencies, forget_modules, source_fingerprint
 from assay.runs.evaluate import cell_fingerprint
 from assay.stimuli import Chain, Grey, Labelled, Normalize, Sequences
 
@@ -89,6 +89,7 @@ def package(tmp_path, monkeypatch):
         for name in [n for n in sys.modules if n.partition(".")[0] == "usernets"]:
             del sys.modules[name]
         importlib.invalidate_caches()
+        forget_modules()  # a test before this one had a package of the same name elsewhere
         return importlib.import_module("usernets.net"), importlib.import_module("usernets.asks")
 
     yield load
@@ -273,6 +274,83 @@ def test_a_network_that_behaves_otherwise_is_measured_anew_and_the_log_says_why(
         run = evaluate(Subject(ReadsAFile(), "net"), Total(), tmp_path / "run")
     assert "net × Total is measured anew: layer 'output' answers otherwise" in caplog.text
     assert run.table("Total").value[0] == 12
+
+
+MEMOS = """
+import pandas as pd, torch
+from collections import defaultdict
+from dataclasses import dataclass
+from assay import Measure
+CACHE = {}
+COUNTS = defaultdict(int)
+SEEN: list = []
+SHARED = None
+REGISTRY = {}
+TABLE = {"gain": 3.0}
+def register(name, value):
+    REGISTRY[name] = value
+def shared():
+    global SHARED
+    if SHARED is None:
+        SHARED = torch.ones(1, 4)
+    return SHARED
+def answer(subject):
+    def compute():
+        SEEN.append(subject.name)
+        return float(subject(shared()).sum())
+    if subject.name not in CACHE:
+        CACHE[subject.name] = compute()
+    COUNTS[subject.name] += 1
+    TABLE["seen"] = 1
+    return CACHE[subject.name] * TABLE["gain"] + REGISTRY.get("shift", 0.0)
+@dataclass(frozen=True)
+class Remembering(Measure):
+    name = ""
+    value = "value"
+    def __call__(self, subject):
+        return pd.DataFrame({"value": [answer(subject)]})
+"""
+
+
+def test_what_a_measure_keeps_to_find_it_again_is_no_content_and_all_else_is(package, tmp_path, monkeypatch):
+    package()
+    (tmp_path / "usernets" / "memos.py").write_text(MEMOS)
+    memos = importlib.import_module("usernets.memos")
+    memos.TABLE["seen"] = 1
+    net = nn.Linear(4, 2)
+    before = key(net, memos.Remembering())
+    assert evaluate(Subject(net, "net"), memos.Remembering(), tmp_path / "run").outcome.measured == 1
+    assert memos.CACHE and memos.COUNTS and memos.SEEN and memos.SHARED is not None
+    assert key(net, memos.Remembering()) == before
+    assert evaluate(Subject(net, "net"), memos.Remembering(), tmp_path / "run").outcome.kept == 1
+    memos.register("shift", 1.0)
+    assert key(net, memos.Remembering()) != before, "what others register"
+    memos.REGISTRY.clear()
+    assert key(net, memos.Remembering()) == before
+    memos.TABLE["gain"] = 4.0
+    assert key(net, memos.Remembering()) != before, "a table that holds something from the start"
+
+
+def test_the_log_says_why_cells_are_measured_anew(package, tmp_path, caplog):
+    net, asks = package()
+    evaluate(Subject(net.Net(), "net"), asks.Sum(), tmp_path / "run")
+    with caplog.at_level(logging.INFO):
+        changed = net.Net()
+        changed.note = "another"
+        evaluate(Subject(changed, "net"), asks.Sum(), tmp_path / "run")
+        assert "net × Sum is measured anew: the network is another (its weights, its code" in caplog.text
+        caplog.clear()
+        evaluate(Subject(changed, "net"), asks.Sum(), tmp_path / "run", seed=1)
+        assert "net × Sum is measured anew: the seed is 1 and was 0" in caplog.text
+        caplog.clear()
+        net, asks = package(asks=("torch.ones", "torch.zeros"))
+        again = net.Net()
+        again.note = "another"
+        evaluate(Subject(again, "net"), asks.Sum(), tmp_path / "run", seed=1)
+        assert "net × Sum is measured anew: the measure is another (its code, its settings" in caplog.text
+        caplog.clear()
+        evaluate(Subject(again, "net"), asks.Sum(), tmp_path / "run", seed=1)
+        assert "anew" not in caplog.text and "1 cell kept, 0 measured, 0 failed" in caplog.text
 
 
 def test_a_measure_depends_on_the_files_it_imports_and_on_no_others():

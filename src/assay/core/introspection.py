@@ -9,6 +9,7 @@ import types
 from collections.abc import Iterable
 from typing import Any, Final
 
+from assay.core.memos import memos
 from assay.core.source_code import OURS, is_followed
 
 _ROUTINES: Final = (types.FunctionType, staticmethod, classmethod, property)
@@ -72,10 +73,13 @@ def members(cls: type) -> dict[str, Any]:
 
 
 def variables_read(function: types.FunctionType) -> dict[str, Any]:
-    """The variables of its module that a function reads, and what it reads from other modules of the user's."""
+    """The variables of its module that a function reads, and what it reads from other modules of the user's.
+
+    Not those that it only fills itself, to find again what it computed (see `assay.core.memos`).
+    """
     read: dict[str, Any] = {}
     names = sorted(_names(function.__code__))
-    for name in sorted(_globals(function.__code__)):
+    for name in sorted(_globals(function.__code__) - memos(function)):
         value = function.__globals__.get(name)
         if isinstance(value, types.ModuleType):
             if is_followed(value.__name__) and value.__name__.partition(".")[0] != OURS:

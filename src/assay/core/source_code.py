@@ -52,6 +52,11 @@ def is_followed(module: str) -> bool:
     return _locate(module) is not None
 
 
+def source_file(module: str) -> Path | None:
+    """The file of a module whose source is followed; None for any other."""
+    return _locate(module)
+
+
 def dependencies(module: str) -> dict[str, Path]:
     """The followed modules that a module imports, directly or not, itself among them, with their files."""
     reached: dict[str, Path] = {}

@@ -33,3 +33,22 @@ def test_features_are_forgotten_and_learners_stay(tmp_path):
     store.forget()
     assert store.read("one") is None
     assert list((tmp_path / "features").iterdir()) == [learner]
+
+
+@pytest.mark.parametrize("damage", [b"", b"garbage", "half"])
+def test_a_damaged_file_is_named_and_its_features_are_computed_anew(tmp_path, caplog, damage):
+    store = FeatureStore(Folder(str(tmp_path)))
+    store.write("one", dict.fromkeys(PARTS, MATRIX))
+    path = tmp_path / "features" / "one" / "validation"
+    path.write_bytes(path.read_bytes()[:100] if damage == "half" else damage)
+    assert store.read("one") is None
+    assert f"{path} is damaged (" in caplog.text and "the features are computed anew" in caplog.text
+    store.write("one", dict.fromkeys(PARTS, MATRIX))
+    np.testing.assert_array_equal(store.read("one")["validation"], MATRIX)
+
+
+def test_features_that_are_not_there_are_no_damage(tmp_path, caplog):
+    store = FeatureStore(Folder(str(tmp_path)))
+    store.write("one", dict.fromkeys(PARTS, MATRIX))
+    (tmp_path / "features" / "one" / "test").unlink()
+    assert store.read("one") is None and store.read("two") is None and not caplog.records

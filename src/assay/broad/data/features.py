@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import shutil
 import zipfile
 from pathlib import Path
@@ -13,9 +14,13 @@ import numpy as np
 from scipy import sparse
 
 from assay.broad.data.dataset import Array, Features
+from assay.core.errors import first_line
 from assay.core.fingerprint import fingerprint
-from assay.core.folder import Folder
+from assay.core.folder import FileMissing, Folder
 
+log = logging.getLogger(__name__)
+
+_DAMAGE = (OSError, ValueError, KeyError, EOFError, AttributeError, zipfile.BadZipFile)
 PARTS = ("training", "validation", "test")
 
 
@@ -26,13 +31,25 @@ class FeatureStore:
         self.folder = folder
 
     def read(self, key: str) -> dict[str, Features] | None:
-        """Read the features kept under a key; None unless all parts are there."""
+        """Read the features kept under a key; None unless all parts are there and whole.
+
+        The log names a file that is damaged.
+        """
         if not self.folder.exists(f"features/{key}/whole.json"):
             return None
-        try:
-            return {part: unpacked(self.folder.read(f"features/{key}/{part}")) for part in PARTS}
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile):  # damaged, or being made room for
-            return None
+        features = {}
+        for part in PARTS:
+            name = f"features/{key}/{part}"
+            try:
+                features[part] = unpacked(self.folder.read(name))
+            except FileMissing:  # being made room for
+                return None
+            except _DAMAGE as error:
+                log.warning(
+                    "%s is damaged (%s): the features are computed anew", self.folder.path(name), first_line(error)
+                )
+                return None
+        return features
 
     def write(self, key: str, features: dict[str, Features]) -> None:
         """Keep features under a key; the last file written marks them as complete."""

@@ -127,10 +127,10 @@ class _Evaluation:
         self.folder.sweep(FOLDER)
         done = failed = 0
         # Closed at once, whatever happens here: an interrupted run leaves no process behind.
-        with closing(execute(do_cell, self._jobs(planned), self.workers)) as outcomes:
-            for outcome in outcomes:
-                info = outcome.result
-                key: CellKey = outcome.job.own.key
+        with closing(execute(do_cell, self._jobs(planned), self.workers)) as ending:
+            for ended in ending:
+                info = ended.result
+                key: CellKey = ended.job.own.key
                 if isinstance(info, Lost):
                     lost = CellInfo(key.subject, key.measure, key.fingerprint, "failed", now(), 0.0, 0, 0, info.reason)
                     write_cell(self.folder, key, lost, None)

@@ -12,7 +12,7 @@ import pickle
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -101,8 +101,10 @@ class Done(Generic[R]):
         self.job, self.result = job, result
 
 
-def execute(task: Callable[[Any, Any, Any], R], jobs: Iterable[Job], workers: Workers) -> Iterator[Done[R]]:
-    """Do all jobs and give each back with its result as it ends, in any order.
+def execute(
+    task: Callable[[Any, Any, Any], R], jobs: Iterable[Job], workers: Workers
+) -> Generator[Done[R], None, None]:
+    """Do all jobs and give each back with its result as it ends, in any order; closing it ends the processes.
 
     What the task raises ends everything when it is done in this process, and is a `Lost` job elsewhere: a task that may
     fail catches what it raises.

@@ -145,7 +145,7 @@ def _require_known_format(number: Any, folder: Folder) -> None:
 
 def _record(kind: type[Any], data: dict[str, Any]) -> Any:
     """A record from its fields, whose types are checked; those it does not know are passed over."""
-    hints = _hints(kind)
+    hints = _HINTS[kind]
     known = {name: value for name, value in data.items() if name in hints}
     for name, value in known.items():
         if not _fits(value, hints[name]):
@@ -153,9 +153,9 @@ def _record(kind: type[Any], data: dict[str, Any]) -> Any:
     return kind(**known)
 
 
-@functools.cache
-def _hints(kind: type[Any]) -> dict[str, Any]:
-    return get_type_hints(kind)
+_HINTS: dict[type[Any], dict[str, Any]] = {
+    kind: get_type_hints(kind) for kind in (SubjectRecord, MeasureRecord, CellKey, Manifest)
+}
 
 
 def _fits(value: Any, hint: Any) -> bool:

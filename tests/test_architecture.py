@@ -28,7 +28,7 @@ COLUMN = [
     {"broad", "studies"},
     {"report"},
     {"cli"},
-    {"__init__"},
+    {"__init__", "__main__"},
 ]
 LEVEL = {room: i for i, rooms in enumerate(COLUMN) for room in rooms}
 
@@ -88,7 +88,7 @@ def test_imports_point_down_the_column():
 
 def test_every_room_has_its_place_in_the_column_and_no_file_is_loose():
     assert {room(path) for path in FILES} <= LEVEL.keys()
-    assert {p.name for p in SOURCE.iterdir() if p.is_file()} <= {"__init__.py", "py.typed"}
+    assert {p.name for p in SOURCE.iterdir() if p.is_file()} <= {"__init__.py", "__main__.py", "py.typed"}
 
 
 def test_no_file_imports_itself_through_others():

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
+from importlib import metadata
 from typing import Annotated
 
 import typer
 from rich.logging import RichHandler
 
-from assay import __version__
 from assay.cli.broad import broad
 from assay.cli.corpus import corpus
 from assay.cli.examine import examine
@@ -28,7 +28,7 @@ app = typer.Typer(
 
 def _version(asked: bool) -> None:
     if asked:
-        typer.echo(f"assay {__version__}")
+        typer.echo(f"assay {metadata.version('assay')}")
         raise typer.Exit
 
 

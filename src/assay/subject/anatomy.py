@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from assay.core.errors import AssayError
+from assay.networks.imported.onnx_graph import ACTIVATIONS
+from assay.networks.imported.onnx_runtime import OnnxRuntimeNetwork
 from assay.subject.subject import Subject
 
 AFFINE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
@@ -16,6 +18,16 @@ def require_visible_layers(subject: Subject) -> None:
     """Refuse a network of TorchScript, whose layers and weights can be seen and moved by nothing but itself."""
     if isinstance(subject.module, torch.jit.ScriptModule):
         raise AssayError(f"{subject.name!r} is TorchScript, which hides its layers: give the module it was made of")
+
+
+def require_movable_weights(subject: Subject) -> None:
+    """Refuse a network whose weights nobody but itself can move: one of TorchScript, or one that onnxruntime runs."""
+    require_visible_layers(subject)
+    if isinstance(subject.module, OnnxRuntimeNetwork):
+        raise AssayError(
+            f"onnxruntime runs {subject.name!r}, since {subject.module.why}, and its weights cannot be moved: give the "
+            "network that it was exported from"
+        )
 
 
 def weighted_layers(subject: Subject) -> list[str]:
@@ -37,7 +49,7 @@ def nonlinearity_after(subject: Subject, layer: str) -> str | None:
         module = layer_module(subject, name)
         if _has_weights(module):
             return None
-        if type(module).__module__ == nn.ReLU.__module__:
+        if type(module).__module__ == nn.ReLU.__module__ or getattr(module, "operator", None) in ACTIVATIONS:
             return name
     return None
 

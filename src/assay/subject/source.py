@@ -17,7 +17,8 @@ from assay.core.device import device_named
 from assay.core.errors import AssayError, first_line, nearest, optional
 from assay.core.user_code import import_named
 from assay.networks.imported.hugging_face import NEW_WEIGHTS, Checkpoint, load_hugging_face
-from assay.networks.imported.onnx import load_onnx
+from assay.networks.imported.onnx import OnnxNetwork, load_onnx
+from assay.networks.imported.onnx_runtime import OnnxRuntimeNetwork
 from assay.stimuli.transforms import transform_named
 from assay.subject.subject import Subject
 
@@ -83,6 +84,7 @@ class SubjectSource:
             module,
             self.label,
             preprocess=preprocess,
+            example=module.example if isinstance(module, OnnxNetwork | OnnxRuntimeNetwork) else None,
             device=device,
             dtype=None if self.dtype is None else DTYPES[self.dtype],
             channels_last=self.channels_last,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,6 +14,7 @@ from torch import Tensor, nn
 from assay.core.arrays import first_tensor, tensors_in, version
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
+from assay.networks.imported.onnx import load_onnx
 from assay.subject.dry_run import OUTPUT, DryRun, dry_run
 from assay.subject.graph import Graphs
 from assay.subject.hooks import layer_hooks, module_path
@@ -78,6 +81,31 @@ class Subject:
         self._also_overwritten: set[str] = set()  # on paths that the dry run did not take
         self._inputs: dict[str, InputKind] | None = None
         self._graphs = Graphs()
+
+    @classmethod
+    def from_onnx(cls, path: str | os.PathLike[str], name: str | None = None, **settings: Any) -> Subject:
+        """A network from an ONNX file; its layers are the nodes of the graph, under their names in the file.
+
+        A graph of one input, of operators that assay knows, is run by torch, with gradients and on any device. Any
+        other (a transformer, a recurrent network, several inputs) is run by onnxruntime on the CPU: its layers are
+        recorded, replaced and split as others are, and measures that need gradients or move weights say that they
+        cannot be asked of it. Needs ``pip install 'assay[onnx]'``.
+
+        Args:
+            path: The ONNX file.
+            name: What tables call the network; the name of the file by default.
+            settings: Settings of `Subject`. The example is by default one of the shape that the file states, where it
+                states one.
+
+        Example:
+            ```python
+            torch.onnx.export(network, images, "network.onnx", dynamic_axes={"input": {0: "n"}}, input_names=["input"])
+            subject = assay.Subject.from_onnx("network.onnx", preprocess=assay.stimuli.Normalize())
+            assay.Norms()(subject)
+            ```
+        """
+        module = load_onnx(Path(path))
+        return cls(module, name or Path(path).stem, **{"example": module.example, **settings})
 
     def __repr__(self) -> str:
         return f"Subject({self.name!r}, {type(self.module).__name__}, {self.device}, {self.dtype})"

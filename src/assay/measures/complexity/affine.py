@@ -12,6 +12,7 @@ from torch import Tensor
 from assay.core.arrays import first_tensor
 from assay.core.errors import AssayError
 from assay.measures.complexity.path_norm import AffineLayer, Squaring
+from assay.networks.imported.onnx_runtime import OnnxRuntimeNetwork, OnnxRuntimeNode
 from assay.subject.anatomy import require_visible_layers
 from assay.subject.classifier import scores_in
 from assay.subject.network import Batch
@@ -49,6 +50,8 @@ def affine_layers(subject: Subject, shape: tuple[int, ...] | Batch | None = None
         shape: Shape of one input, without the batch axis, or inputs, of which whole numbers are shown as they are; by
             default those of the subject's example.
     """
+    if isinstance(subject.module, OnnxRuntimeNetwork):
+        return _of_onnxruntime(subject.module)
     require_visible_layers(subject)
     module = copied(subject.module, "which its norms need").to("cpu", torch.float64).eval()
     ones = _ones(_example(subject, shape))
@@ -67,6 +70,21 @@ def affine_layers(subject: Subject, shape: tuple[int, ...] | Batch | None = None
         own = {name: t for name, t in subject.module.named_buffers() if name in names}
     unreached = [name for name, t in own.items() if t.dim() > 1 and name not in trace.used]
     return Affine(layers, own, output.sum().item(), trace.unsupported, unreached)
+
+
+def _of_onnxruntime(module: OnnxRuntimeNetwork) -> Affine:
+    """The affine layers of a network that onnxruntime runs: they have norms, and it has no sum over paths."""
+    own = dict(module.named_buffers())
+    nodes = [(name, node) for name, node in module.named_children() if isinstance(node, OnnxRuntimeNode)]
+    affine = [(name, node) for name, node in nodes if node.operator in ("Conv", "Gemm", "MatMul")]
+    layers = [
+        AffineLayer(name, node.get_buffer("weight"), own.get(f"{name}.bias"), (), (), groups=node.groups)
+        for name, node in affine
+        if f"{name}.weight" in own
+    ]
+    reached = {f"{layer.name}.weight" for layer in layers}
+    unreached = [name for name, tensor in own.items() if tensor.dim() > 1 and name not in reached]
+    return Affine(layers, own, 0.0, "operators that only onnxruntime runs", unreached)
 
 
 def _example(subject: Subject, shape: tuple[int, ...] | Batch | None) -> Any:

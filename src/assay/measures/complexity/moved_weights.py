@@ -15,7 +15,7 @@ from assay.core.errors import AssayError
 from assay.measures.complexity.affine import FoldedWeights, folded_weights
 from assay.stimuli.labelled import Labelled
 from assay.subject.agreement import agree
-from assay.subject.anatomy import require_visible_layers
+from assay.subject.anatomy import require_movable_weights
 from assay.subject.classifier import Array, batches, checked_scores, class_scores
 from assay.subject.subject import Subject
 from assay.subject.taking import taking
@@ -29,7 +29,7 @@ class PerturbedWeights:
     """
 
     def __init__(self, subject: Subject, data: Labelled, size: int) -> None:
-        require_visible_layers(subject)
+        require_movable_weights(subject)
         self.subject = subject
         prepare = subject.network.prepare
         self.shown = [(prepare(x), labels) for x, labels in batches(data, size, subject.device)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from assay.measures.evidence import Evidence
 from assay.report.comparison import Comparison, Quantity, matrix, sentences
+from assay.stats.evidence import Evidence
 
 
 def clips(values: np.ndarray, quantity: str = "change of curvature", better: str = "lower") -> Evidence:

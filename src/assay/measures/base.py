@@ -12,9 +12,10 @@ import pandas as pd
 
 from assay.core.errors import AssayError, nearest
 from assay.core.fingerprint import fingerprint
-from assay.measures.evidence import Evidence, Measured
+from assay.measures.evidence import Measured
 from assay.measures.settings import accept_settings
 from assay.measures.table import Predictor
+from assay.stats.evidence import Evidence
 from assay.subject.as_subject import as_subject
 from assay.subject.subject import Subject
 

@@ -1,47 +1,17 @@
-"""Evidence: the few numbers by which networks are compared, each with what tells how sure it is.
-
-Two networks were shown the same stimuli, so their numbers are compared in pairs. A number that is a mean keeps what
-it is the mean of (``items``, one for each clip); any other keeps its value in resamples of the inputs (``draws``),
-which are the same resamples for every network because they are drawn from the same seed.
-"""
+"""What a measure found: its table, and what tells how sure its numbers are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-Array = np.ndarray[Any, Any]
-Better = Literal["higher", "lower", ""]
+from assay.stats.evidence import Array, Better, Evidence
+
 DRAWS = "draws"
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """One number by which networks are compared.
-
-    Args:
-        quantity: What it is, in words that stand alone.
-        value: The number; NaN where it is not defined.
-        unit: Its unit, such as ``°``; empty for none.
-        better: Which direction people want, where there is one.
-        items: The parts that it is the mean of, by name, where it is a mean of parts that can be paired.
-        draws: Its value in resamples of the inputs, where it is no such mean.
-        n: Number of inputs, clips or units that it rests on.
-        status: ``ok``, or what is wrong with it.
-    """
-
-    quantity: str
-    value: float
-    unit: str = ""
-    better: Better = ""
-    items: Mapping[str, float] = field(default_factory=dict)
-    draws: Array = field(default_factory=lambda: np.zeros(0))
-    n: int = 0
-    status: str = "ok"
 
 
 @dataclass(frozen=True)

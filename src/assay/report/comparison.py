@@ -8,10 +8,10 @@ from itertools import combinations
 
 import numpy as np
 
-from assay.measures.differences import Difference, difference, interval
-from assay.measures.evidence import Evidence
 from assay.report.document import Items, Matrix, MatrixCell, Text
 from assay.runs.run import Run
+from assay.stats.differences import Difference, difference, interval
+from assay.stats.evidence import Evidence
 
 MOST_SENTENCES = 7
 MANY_NETWORKS = 12  # above this the matrix shows how the networks are spread instead of each

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 
 from assay.core.errors import AssayError, first_line, shown
 from assay.core.folder import Folder
-from assay.measures.evidence import Evidence
 from assay.runs.evidence import evidence_table
+from assay.stats.evidence import Evidence
 
 _INFO, _SUMMARY, _PROBE, _EVIDENCE = b"assay.info", b"assay.summary", b"assay.probe", b"assay.evidence"
 FOLDER = "cells"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from assay.measures.evidence import Evidence
+from assay.stats.evidence import Evidence
 
 _SCHEMA = pa.schema(
     {
@@ -20,6 +20,7 @@ _SCHEMA = pa.schema(
         "draws": pa.list_(pa.float64()),
         "n": pa.int64(),
         "status": pa.string(),
+        "common": pa.bool_(),
     }
 )
 
@@ -37,6 +38,7 @@ def evidence_table(evidence: Iterable[Evidence]) -> pa.Table:
             "draws": np.asarray(e.draws, dtype=np.float64).tolist(),
             "n": int(e.n),
             "status": e.status,
+            "common": e.common,
         }
         for e in evidence
     ]
@@ -55,6 +57,7 @@ def read_evidence(table: pa.Table) -> list[Evidence]:
             np.asarray(row["draws"], dtype=np.float64),
             row["n"],
             row["status"],
+            row["common"],
         )
         for row in table.to_pylist()
     ]

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from assay.core.errors import AssayError, nearest
 from assay.core.folder import Folder
-from assay.measures.evidence import Evidence
 from assay.runs.cells import FOLDER, CellInfo, CellKey, CellTables, read_cell
 from assay.runs.evidence import read_evidence
 from assay.runs.manifest import MANIFEST, Manifest
+from assay.stats.evidence import Evidence
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,10 @@ from assay.core.arrays import varied_input, with_varied_input
 from assay.core.errors import AssayError, nearest
 from assay.core.progress import report
 from assay.measures.base import Measure, batch_size, require_batch_size
-from assay.measures.evidence import Evidence, Measured, from_rows
+from assay.measures.evidence import Measured, from_rows
 from assay.measures.table import Predictor, chosen, require_sample, row
 from assay.stats.bootstrap import bootstrap_draws, percentile_interval
+from assay.stats.evidence import Evidence
 from assay.stimuli.labelled import Labelled
 from assay.subject.classifier import Array, batches, class_scores, require_classes
 from assay.subject.subject import Subject

@@ -17,9 +17,10 @@ from torch.nn import functional as F
 
 from assay.core.errors import AssayError
 from assay.measures.base import Measure, batch_size, require_batch_size
-from assay.measures.evidence import Evidence, Measured
+from assay.measures.evidence import Measured
 from assay.measures.table import NAN, Predictor, row
 from assay.stats.bootstrap import bootstrap_interval
+from assay.stats.evidence import Evidence
 from assay.stimuli.labelled import Labelled
 from assay.subject.anatomy import layer_module, require_visible_layers, weighted_layers
 from assay.subject.classifier import Array, tensor

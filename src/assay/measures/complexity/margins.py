@@ -20,9 +20,10 @@ from torch import Tensor
 from assay.core.errors import AssayError
 from assay.core.progress import report
 from assay.measures.base import Measure, batch_size, require_batch_size
-from assay.measures.evidence import Evidence, Measured, from_rows
+from assay.measures.evidence import Measured, from_rows
 from assay.measures.table import NAN, Predictor, chosen, require_sample, row
 from assay.stats.bootstrap import bootstrap_draws, percentile_interval
+from assay.stats.evidence import Evidence
 from assay.stimuli.labelled import Labelled
 from assay.subject.classifier import Array, batches, require_classes, tensor
 from assay.subject.dry_run import OUTPUT

@@ -20,8 +20,9 @@ from assay.measures.base import Measure
 from assay.measures.complexity.affine import Affine, affine_layers
 from assay.measures.complexity.path_norm import AffineLayer
 from assay.measures.complexity.path_operations import ONLY
-from assay.measures.evidence import Evidence, Measured, from_rows
+from assay.measures.evidence import Measured, from_rows
 from assay.measures.table import NAN, Predictor, chosen, row
+from assay.stats.evidence import Evidence
 from assay.subject.classifier import Array, tensor
 from assay.subject.subject import Subject
 

@@ -15,7 +15,7 @@ import torch
 
 from assay.core.errors import AssayError
 from assay.measures.base import Measure, batch_size, require_batch_size
-from assay.measures.evidence import DRAWS, Evidence, Measured
+from assay.measures.evidence import DRAWS, Measured
 from assay.measures.invariance.firing import (
     SIGNS,
     SignedScores,
@@ -30,6 +30,7 @@ from assay.measures.invariance.passes import Passes
 from assay.measures.invariance.unit_responses import NearMaximal, UnitResponses, Units
 from assay.measures.table import Predictor
 from assay.stats.bootstrap import crossed_picks, percentile_interval
+from assay.stats.evidence import Evidence
 from assay.stimuli.invariance_test import InvarianceTest
 from assay.stimuli.pictures import strip
 from assay.subject.layers import ALL, Layers
@@ -128,7 +129,9 @@ class Invariance(Measure):
             number = int(str(rows["order"].idxmax()))
             score, n = float(rows.loc[number, "score"]), int(rows.loc[number, "n"])
             draws = measured.draws.get(number, np.zeros(0))
-            evidence.append(Evidence(f"invariance to {name}, last layer", score, "", "higher", draws=draws, n=n))
+            evidence.append(
+                Evidence(f"invariance to {name}, last layer", score, "", "higher", draws=draws, n=n, common=False)
+            )
         return evidence
 
     def per_unit(self, subject: Subject) -> pd.DataFrame:

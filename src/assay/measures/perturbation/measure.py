@@ -14,11 +14,12 @@ import pandas as pd
 
 from assay.core.errors import AssayError
 from assay.measures.base import Measure, batch_size, require_batch_size
-from assay.measures.evidence import DRAWS, Better, Evidence, Measured
+from assay.measures.evidence import DRAWS, Measured
 from assay.measures.perturbation.curves import Curve, show_perturbed
 from assay.measures.perturbation.scores import fold_curve, gi_score, pal_score
 from assay.measures.table import Predictor, require_sample
 from assay.stats.bootstrap import counts, percentile_interval
+from assay.stats.evidence import Better, Evidence
 from assay.stimuli.labelled import Labelled
 from assay.stimuli.perturbations import Perturbation
 from assay.stimuli.perturbations import perturbation as perturbation_named

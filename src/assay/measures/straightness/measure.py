@@ -18,9 +18,10 @@ from torch import Tensor
 
 from assay.core.errors import AssayError
 from assay.measures.base import Measure, batch_size, require_batch_size
-from assay.measures.evidence import Evidence, Measured
+from assay.measures.evidence import Measured
 from assay.measures.straightness.streaming import PIXELS, follow
 from assay.measures.table import Predictor
+from assay.stats.evidence import Evidence
 from assay.stimuli.sequences import Sequences
 from assay.subject.layers import ALL, Layers
 from assay.subject.subject import Subject

@@ -6,12 +6,12 @@ from typing import Any
 
 import pandas as pd
 
-from assay.measures.differences import interval
-from assay.measures.evidence import Evidence
 from assay.report.document import Items, LineChart, Point, Table, Text
 from assay.report.measures.section import shows
 from assay.runs.manifest import MeasureRecord
 from assay.runs.run import Run
+from assay.stats.differences import interval
+from assay.stats.evidence import Evidence
 
 NOTES = {
     "curvature_deg": "mean over sequences of the mean angle between successive steps, in degrees",

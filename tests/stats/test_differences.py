@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from assay.measures.differences import difference, interval
-from assay.measures.evidence import Evidence, Measured
+from assay.measures.evidence import Measured
 from assay.stats.bootstrap import bootstrap_draws
+from assay.stats.differences import difference, interval
+from assay.stats.evidence import Evidence
 
 
 def test_means_of_clips_are_compared_clip_by_clip():

@@ -8,8 +8,8 @@ from math import inf, sqrt
 import numpy as np
 from scipy import stats
 
-from assay.measures.evidence import Evidence
 from assay.stats.bootstrap import percentile_interval
+from assay.stats.evidence import Evidence
 from assay.stats.paired import standard_error
 
 _FEWEST_DRAWS = 50
@@ -88,7 +88,7 @@ def difference(a: Evidence, b: Evidence) -> Difference | None:
     of_a, of_b = a.draws[np.isfinite(a.draws)], b.draws[np.isfinite(b.draws)]
     if min(len(of_a), len(of_b)) < _FEWEST_DRAWS:
         return None
-    paired = a.n == b.n and len(a.draws) == len(b.draws)
+    paired = a.common and b.common and a.n == b.n and len(a.draws) == len(b.draws)
     if paired:
         apart = a.draws - b.draws
         error = float(np.std(apart[np.isfinite(apart)], ddof=1))

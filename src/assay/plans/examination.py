@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -150,7 +150,8 @@ def examine(
     of_data = data.shape if data is not None else tuple(images.array.shape[1:]) if images is not None else ()
     input_shape = tuple(shape or of_data)
     if images is None and data is not None and len(input_shape) == 3:
-        images = Images(data.sample(1000, seed).inputs)
+        pictures = data.sample(1000, seed).inputs
+        images = None if isinstance(pictures, Mapping) else Images(pictures)
     folder = Folder(run)
     kept = folder.read_json(CHOSEN) if folder.exists(CHOSEN) else None
     chosen: dict[str, int] = dict(kept) if isinstance(kept, dict) else {}

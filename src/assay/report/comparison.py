@@ -134,7 +134,8 @@ def sentences(comparison: Comparison) -> list[str]:
         if apart.strength > by_quantity.get((measure, name), (-1.0,))[0]:
             by_quantity[measure, name] = (apart.strength, a, b, apart)
     quantities = {(q.measure, q.name): q for q in comparison.quantities}
-    said, unclear = [], []
+    said: list[str] = []
+    unclear: list[str] = []
     for key, (_, a, b, apart) in sorted(by_quantity.items(), key=lambda item: -item[1][0]):
         if not apart.clear(comparison.level):
             unclear.append(key[1])

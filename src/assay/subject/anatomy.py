@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.export.unflatten import InterpreterModule
 
 from assay.core.errors import AssayError
 from assay.networks.imported.onnx_graph import ACTIVATIONS
@@ -49,9 +50,15 @@ def nonlinearity_after(subject: Subject, layer: str) -> str | None:
         module = layer_module(subject, name)
         if _has_weights(module):
             return None
-        if type(module).__module__ == nn.ReLU.__module__ or getattr(module, "operator", None) in ACTIVATIONS:
+        if _home(module) == nn.ReLU.__module__ or getattr(module, "operator", None) in ACTIVATIONS:
             return name
     return None
+
+
+def _home(module: nn.Module | None) -> str:
+    """The module of Python in which the class of a layer is, or was before it was exported."""
+    exported = module.type_name() if isinstance(module, InterpreterModule) else None
+    return exported.rpartition(".")[0] if exported else type(module).__module__
 
 
 def first_affine(subject: Subject) -> str | None:

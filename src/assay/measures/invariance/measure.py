@@ -127,11 +127,11 @@ class Invariance(Measure):
         table = measured.table.reset_index(drop=True)
         for name, rows in table[table["score"].notna()].groupby("transformation", sort=False):
             number = int(str(rows["order"].idxmax()))
-            score, n = float(rows.loc[number, "score"]), int(rows.loc[number, "n"])
+            last = rows.loc[[number]]
             draws = measured.draws.get(number, np.zeros(0))
-            evidence.append(
-                Evidence(f"invariance to {name}, last layer", score, "", "higher", draws=draws, n=n, common=False)
-            )
+            quantity, score, n = f"invariance to {name}, last layer", float(last["score"].item()), int(last["n"].item())
+            # Units are drawn too, and no two networks have the same: their resamples are not common.
+            evidence.append(Evidence(quantity, score, "", "higher", draws=draws, n=n, common=False))
         return evidence
 
     def per_unit(self, subject: Subject) -> pd.DataFrame:

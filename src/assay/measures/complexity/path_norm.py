@@ -165,11 +165,11 @@ class Squaring(TorchFunctionMode):
                 continue
             self.hooks.append(module.register_forward_pre_hook(self._enter_module, with_kwargs=True))
             self.hooks.append(module.register_forward_hook(self._leave_module, with_kwargs=True))
-        super().__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
         for hook in self.hooks:
             hook.remove()
 

@@ -37,7 +37,8 @@ def why_not_torch(graph: OnnxGraph) -> str:
     nodes = [node for _, node in graph.nodes()]
     unknown = sorted({n.op_type for n in nodes if n.op_type not in OPERATORS or n.domain not in ("", "ai.onnx")})
     if unknown:
-        return f"it has the operators {', '.join(unknown)}"
+        more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
+        return f"it has the operators {', '.join(unknown[:3])}{more}"
     if len(graph.inputs) != 1:
         return f"it has {len(graph.inputs)} inputs"
     if graph.opset < 7 or (graph.opset < 13 and any(n.op_type in ("Softmax", "LogSoftmax") for n in nodes)):

@@ -97,6 +97,8 @@ class OnnxRuntimeNetwork(nn.Module):
 
     def forward(self, *inputs: Tensor, **by_name: Tensor) -> Any:
         """Return the first output of the graph, for its inputs in order or by name."""
+        if torch.compiler.is_compiling():
+            raise AssayError("onnxruntime runs this network, and torch cannot capture it")
         given = self._given(inputs, by_name)
         device = next(iter(given.values())).device
         feed = {name: _array(tensor, self._types[name]) for name, tensor in given.items()}
@@ -162,7 +164,7 @@ class OnnxRuntimeNetwork(nn.Module):
         moved = fn(torch.empty(0))
         if moved.dtype != torch.float32:
             raise AssayError(f"onnxruntime runs this network in its own precision: leave out dtype={moved.dtype}")
-        return super()._apply(fn, recurse)
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
 
 def _session_of(model: bytes) -> Any:

@@ -31,6 +31,7 @@ _HOME = {
     "curvature": "assay.measures.straightness.measure",
     "davies_bouldin_index": "assay.measures.complexity.clusters",
     "evaluate": "assay.runs.evaluate",
+    "examine": "assay.plans.examination",
     "firing_thresholds": "assay.measures.invariance.firing",
     "gi_score": "assay.measures.perturbation.scores",
     "invariance_scores": "assay.measures.invariance.firing",
@@ -63,6 +64,7 @@ __all__ = [
     "curvature",
     "davies_bouldin_index",
     "evaluate",
+    "examine",
     "firing_thresholds",
     "gi_score",
     "invariance_scores",
@@ -91,6 +93,7 @@ if TYPE_CHECKING:
     from assay.measures.perturbation.measure import PerturbationResponse
     from assay.measures.perturbation.scores import gi_score, pal_score, perturbation_cumulative_density
     from assay.measures.straightness.measure import Straightness, curvature, turning_angles
+    from assay.plans.examination import examine
     from assay.plans.plan import Plan, load_plan
     from assay.runs.evaluate import evaluate
     from assay.runs.executor import Resources

@@ -57,7 +57,7 @@ def read_evidence(table: pa.Table) -> list[Evidence]:
             np.asarray(row["draws"], dtype=np.float64),
             row["n"],
             row["status"],
-            row["common"],
+            row.get("common", True),
         )
         for row in table.to_pylist()
     ]

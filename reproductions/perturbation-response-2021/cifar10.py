@@ -29,7 +29,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("package", type=Path)
     parser.add_argument("file", type=Path)
-    parser.add_argument("--train", type=int, default=50_000, help="only the first so many training pictures")
+    parser.add_argument("--train", type=int, default=10_000, help="only the first so many training pictures")
     given = parser.parse_args()
     sheets = range(1, math.ceil(given.train / SHEET) + 1)
     train = np.concatenate([pictures(given.package / f"data_batch_{i}.png") for i in sheets])

@@ -35,20 +35,20 @@ class Network:
         dtype: torch.dtype | None,
         in_channels_last: bool,
     ) -> None:
-        module = plain_module(module)
+        plain = plain_module(module)
         self.preprocess = preprocess
         self.channels_last = in_channels_last
-        tensors = [*module.parameters(), *module.buffers()]
+        tensors = [*plain.parameters(), *plain.buffers()]
         own = next((t for t in tensors if t.is_floating_point()), torch.empty(0))
         self.device = torch.empty(0, device=device).device if device is not None else own.device
         self.dtype = dtype or own.dtype
         if self.device != own.device or self.dtype != own.dtype or in_channels_last:
             why = "which another device, dtype or memory format needs: give it as it should run"
-            module = copied(module, why).to(self.device, self.dtype)
+            plain = copied(plain, why).to(self.device, self.dtype)
             if in_channels_last:
-                module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self.module = module
-        self._compiled = is_compiled(module)
+                plain = plain.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.module = plain
+        self._compiled = is_compiled(plain)
         self._in_one_mapping: dict[tuple[str, ...], bool] = {}
         self._one_showing = False
         self._memory = Memory()

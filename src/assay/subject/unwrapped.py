@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -66,7 +67,7 @@ def is_compiled(module: nn.Module) -> bool:
 def _unflattened(program: torch.export.ExportedProgram) -> nn.Module:
     inputs = set(program.graph_signature.user_inputs)
     for node in program.graph.nodes:
-        shape = getattr(node.meta.get("val"), "shape", ()) if node.name in inputs else ()
+        shape: Sequence[Any] = getattr(node.meta.get("val"), "shape", ()) if node.name in inputs else ()
         if len(shape) and type(shape[0]) is int:
             raise AssayError(
                 f"the program was exported for batches of {shape[0]} only: export it with "

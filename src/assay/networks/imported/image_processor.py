@@ -103,10 +103,10 @@ def image_processor(settings: Mapping[str, Any], source: str) -> ImageProcessor:
 
 def _processor(settings: Mapping[str, Any]) -> ImageProcessor:
     resize = _size(settings["size"]) if settings.get("do_resize") else None
-    crop = None
+    crop: tuple[int, int] | None = None
     if settings.get("do_center_crop"):
-        crop = _size(settings.get("crop_size", settings.get("size")))
-        crop = (crop, crop) if isinstance(crop, int) else crop
+        centre = _size(settings.get("crop_size", settings.get("size")))
+        crop = (centre, centre) if isinstance(centre, int) else centre
     share = settings.get("crop_pct")
     if share and isinstance(resize, int) and resize < 384:  # ConvNeXT: resize to more than the size, and crop to it
         resize, crop = int(resize / share), (resize, resize)

@@ -67,3 +67,8 @@ def test_a_transform_that_is_none_is_one_sentence(words, sentence):
 def test_pictures_of_another_number_of_channels_are_refused():
     with pytest.raises(AssayError, match="normalize has 3 means, the pictures have 4 channels"):
         Normalize()(torch.rand(1, 4, 2, 2))
+
+
+def test_whole_numbers_are_not_normalised():
+    with pytest.raises(AssayError, match="normalize takes floating-point pictures, not"):
+        Normalize()(torch.zeros(2, 3, 4, 4, dtype=torch.int64))

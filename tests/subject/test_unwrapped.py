@@ -43,7 +43,7 @@ def test_what_is_wrapped_around_a_network_is_taken_off(wrap):
     assert subject.record(X).keys() == Subject(net).record(X).keys()
     assert subject.layers == LAYERS and subject.name == "Sequential"
     assert subject.fingerprint == Subject(net).fingerprint
-    torch.testing.assert_close(subject(X), net(X))
+    torch.testing.assert_close(subject(X), Subject(net)(X))
 
 
 @pytest.mark.parametrize("in_place", [True, False])

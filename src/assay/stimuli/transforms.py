@@ -33,6 +33,8 @@ class Normalize:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Normalise pictures N×C×H×W; grey ones are repeated for each channel."""
+        if not x.is_floating_point():
+            raise AssayError(f"normalize takes floating-point pictures, not {x.dtype}: leave preprocess out for words")
         mean, std = (torch.tensor(v, dtype=x.dtype, device=x.device)[:, None, None] for v in (self.mean, self.std))
         if x.shape[1] == 1:
             x = x.expand(-1, len(self.mean), -1, -1)

@@ -67,7 +67,7 @@ def test_train_and_study(studied, plan):
 def test_the_page_in_a_browser(studied, browser):
     page = open_page(browser, studied["report"], width=1200)
     dom = page.content()
-    assert "Which measure tells the gap best?" in dom and "<svg" in dom and "network_007" in dom
+    assert "Which measure predicts the gap best?" in dom and "<svg" in dom and "network_007" in dom
     assert len(page.screenshot(full_page=True)) > 50_000 and not page.problems
 
 

@@ -72,14 +72,14 @@ def study_document(run: Run) -> Document:
     status = "complete" if done == planned else f"{planned - done} of {planned} cells not done"
     subtitle = f"{len(networks)} networks, {len(ranking)} measures"
     return Document(
-        f"assay: what tells the gap of {about['corpus']}", subtitle, status, tuple(sections), run.manifest.to_json()
+        f"assay: what predicts the gap of {about['corpus']}", subtitle, status, tuple(sections), run.manifest.to_json()
     )
 
 
 def _findings(ranking: pd.DataFrame, about: dict[str, Any]) -> Findings:
     if "cmi" not in ranking:
         reason = str(ranking.get("cmi_status", pd.Series(["no measure is there in all networks"])).iloc[0])
-        return Findings((("open", "Which measure tells the gap best?", f"Not to be said: {reason}."),))
+        return Findings((("open", "Which measure predicts the gap best?", f"Not to be said: {reason}."),))
     best, chance = ranking.iloc[0], about["cmi_chance"]
     spread = "" if pd.isna(best["cmi_low"]) else f" ({best['cmi_low']:.3f} to {best['cmi_high']:.3f})"
     sizes = " or ".join(str(s) for s in about["sizes"])
@@ -94,7 +94,7 @@ def _findings(ranking: pd.DataFrame, about: dict[str, Any]) -> Findings:
         f"{above} of {len(ranking)} measures have more CMI than 95 % of random orders of these networks ({chance:.3f})."
     )
     items = [
-        ("good" if best["cmi"] > chance else "open", "Which measure tells the gap best?", answer),
+        ("good" if best["cmi"] > chance else "open", "Which measure predicts the gap best?", answer),
         ("good" if above else "open", "Is that more than chance?", luck),
         ("good" if len(others) else "open", "Is it better than the others?", beaten),
     ]

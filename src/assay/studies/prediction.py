@@ -72,7 +72,7 @@ class Scoring:
 
 @dataclass(frozen=True)
 class Study:
-    """The predictors of every network, and how well each tells the gap.
+    """The predictors of every network, and how well each predicts the gap.
 
     Args:
         networks: The corpus' table, one column more for each predictor.

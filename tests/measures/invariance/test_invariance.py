@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from assay import AssayError, Invariance, Subject, invariance_scores
+from assay import AssayError, Invariance, Subject, evaluate, invariance_scores
 from assay.measures.gabor_fit import gabor
 from assay.measures.invariance.measure import STATUSES
 from assay.stimuli import Family, Gratings, Images, NaturalVideo, ParametricTest, Sequences
@@ -308,3 +308,16 @@ def test_frames_of_a_clip_are_drawn_together():
 
     # Drawn one by one, four times the frames would halve the width; a third more or less is chance.
     assert width(16) > 0.67 * width(4)
+
+
+def test_how_many_stimuli_a_score_rests_on_is_said(tmp_path):
+    """1,000 pictures at the defaults: a unit fires on 10 of them, a tenth of which is one."""
+    from assay.report.measures.invariance import section
+
+    pictures = np.random.default_rng(0).random((1000, 1, 6, 6)).astype(np.float32)
+    test = ParametricTest(Images(pictures), (Family("rotation", (-10.0, 10.0)),))
+    net = torch.nn.Sequential(torch.nn.Conv2d(1, 4, 3), torch.nn.ReLU())
+    run = evaluate(Subject(net, "net"), {"few": Invariance(test, bootstrap=0)}, tmp_path)
+    assert (run.table("few")["z"] == 1).all()
+    warned = section("few", run.manifest.measures["few"], run)
+    assert any("rests on 1 stimulus" in str(block) for block in warned)

@@ -50,10 +50,11 @@ class Invariance(Measure):
     scored as by `invariance_scores`; a layer's score is Inv_p, the mean of its best-scoring proportion ``top``.
 
     Table: one row per layer and transformation. ``score`` is Inv_p with a 95 % interval ``low``, ``high`` (bootstrap
-    over units and stimuli), ``n`` the units it is the mean of, ``mean_score`` the mean over all defined units and
-    ``p10`` … ``p90`` their distribution, ``negative`` the share of units with sign −1. ``units`` is how many units the
-    layer has, and the columns named as the statuses of `invariance_scores` how many of them had each. ``best_unit``,
-    its ``best_score`` and ``pictures`` (PNG) show the stimuli that drive the best unit most.
+    over units and stimuli), ``n`` the units it is the mean of, ``z`` how many stimuli the score of a unit rests on
+    (the median over units of |Z|), ``mean_score`` the mean over all defined units and ``p10`` … ``p90`` their
+    distribution, ``negative`` the share of units with sign −1. ``units`` is how many units the layer has, and the
+    columns named as the statuses of `invariance_scores` how many of them had each. ``best_unit``, its ``best_score``
+    and ``pictures`` (PNG) show the stimuli that drive the best unit most.
     ``status``: ``ok``, ``undefined`` (no unit has a score), ``not per stimulus`` (the layer's output does not have one
     entry per stimulus).
 
@@ -183,7 +184,7 @@ class Invariance(Measure):
             empty = dict.fromkeys(("score", "low", "high", "mean_score", "p10", "p25", "p50", "p75", "p90"), np.nan)
             counts = {_column(status): 0 for status in STATUSES}
             none = {"best_unit": -1, "best_score": np.nan, "status": "not per stimulus"}
-            return empty | {"n": 0, "negative": np.nan, "units": 0} | counts | none
+            return empty | {"n": 0, "z": 0.0, "negative": np.nan, "units": 0} | counts | none
         values = scores["score"].to_numpy()
         defined = values[np.isfinite(values)]
         draws = self._draws(scores, pairs, rng)
@@ -195,6 +196,7 @@ class Invariance(Measure):
             "low": float(low),
             "high": float(high),
             "n": top_count(len(defined), self.top),
+            "z": float(np.median(np.unique_counts(pairs.unit).counts)) if len(pairs.unit) else 0.0,
             "mean_score": float(defined.mean()) if len(defined) else np.nan,
             **dict(zip(("p10", "p25", "p50", "p75", "p90"), map(float, quantiles), strict=True)),
             "negative": float((scores["sign"] == -1).sum() / len(defined)) if len(defined) else np.nan,

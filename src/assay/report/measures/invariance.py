@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from assay.report.document import Items, LineChart, Pictures, Point, Table, Text
+from assay.report.document import Findings, Items, LineChart, Pictures, Point, Table, Text
 from assay.report.measures.section import shows
 from assay.runs.manifest import MeasureRecord
 from assay.runs.run import Run
@@ -16,6 +16,7 @@ NOTES = {
     "low": "lower end of the 95 % interval (bootstrap over units and stimuli)",
     "high": "upper end of the 95 % interval",
     "n": "units in that mean",
+    "z": "stimuli that the score of a unit rests on: the median over units of |Z|",
     "mean_score": "mean over all units that have a score",
     "p10": "tenth percentile of those scores, and so on",
     "negative": "share of those units that fire when their response is small (sign −1)",
@@ -28,6 +29,8 @@ NOTES = {
     "silent": "units without a score: firing on none of this transformation's stimuli",
     "not_finite": "units without a score: NaN or infinity",
 }
+FEWEST = 5
+"""Stimuli below which the score of a unit is not worth reading by itself."""
 _PICTURED = 12  # number of layers pictured at most, evenly over the depth
 
 
@@ -45,12 +48,26 @@ def section(label: str, record: MeasureRecord, run: Run) -> list[Any]:
             f"holds the stimulus itself. A layer's score is the mean of its best {settings['top']:.0%} of units."
         )
     ]
+    blocks += _warnings(table)
     for name, group in table.groupby("transformation", sort=False):
         blocks.append(Items(tuple(_sentences(group, str(name)))))
         blocks.append(_chart(group, str(name), 1 / rate))
         blocks += [_pictures(str(s), str(name), rows) for s, rows in group.groupby("subject", sort=False)]
     blocks.append(Table("Invariance by layer", table.drop(columns=["order", "test", "pictures"]), NOTES))
     return blocks
+
+
+def _warnings(table: pd.DataFrame) -> list[Findings]:
+    """A warning where the scores of units rest on a handful of stimuli."""
+    scored = table[table["status"] == "ok"]
+    if "z" not in scored or scored.empty or scored["z"].median() >= FEWEST:  # runs of before have no such column
+        return []
+    few = scored["z"].median()
+    answer = (
+        f"The score of a unit rests on {few:g} stimul{'us' if few == 1 else 'i'} (median over layers), so that single "
+        "units take few values and the best of them are the best by luck: show more stimuli, or raise near_max."
+    )
+    return [Findings((("bad", "Few stimuli", answer),))]
 
 
 def _sentences(group: pd.DataFrame, name: str) -> list[str]:

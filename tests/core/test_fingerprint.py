@@ -143,17 +143,18 @@ def test_functions_by_code_constants_defaults_owner_and_globals(monkeypatch):
     assert fingerprint(uses_global) != before
 
 
-def test_onnx_graphs_by_how_their_nodes_are_joined():
+def test_onnx_graphs_by_how_their_nodes_are_joined(tmp_path):
     from onnx import TensorProto, helper
 
-    from assay.networks.imported.onnx import OnnxNetwork
+    from assay.networks.imported.onnx import load_onnx
 
     def network(first, second):
         nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Sub", [first, second], ["y"])]
         shape = helper.make_tensor_value_info
         ends = ([shape(name, TensorProto.FLOAT, [1])] for name in "xy")
         graph = helper.make_graph(nodes, "g", *ends)
-        return OnnxNetwork(helper.make_model(graph), "net.onnx")
+        (tmp_path / "net.onnx").write_bytes(helper.make_model(graph).SerializeToString())
+        return load_onnx(tmp_path / "net.onnx")
 
     assert fingerprint(network("r", "x")) != fingerprint(network("x", "r"))
 

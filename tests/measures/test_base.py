@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import pickle
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -11,6 +13,7 @@ import pytest
 import torch
 from torch import nn
 
+import assay
 from assay import AssayError, Measure, Straightness, Subject
 from assay.core.fingerprint import fingerprint
 from measure_kit import Slow, sequences
@@ -46,3 +49,18 @@ def test_taking_modules_leaves_names_signatures_and_fingerprints_as_they_are():
         assert fingerprint(Slow()) == before
     finally:
         Slow.__call__ = wrapped
+
+
+def test_what_a_subclass_of_a_measure_says_is_what_runs_keep(tmp_path):
+    """A measure that adds rows to those of another has them in the table of a run too."""
+
+    @dataclass(frozen=True)
+    class MoreNorms(assay.Norms):
+        name: ClassVar[str] = ""
+
+        def __call__(self, subject):
+            return assay.Norms.__call__(self, subject).assign(more=1)
+
+    net = torch.nn.Sequential(torch.nn.Linear(3, 2))
+    run = assay.evaluate(net, {"more": MoreNorms(shape=(3,))}, tmp_path)
+    assert (run.table("more")["more"] == 1).all()

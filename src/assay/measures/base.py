@@ -55,13 +55,15 @@ class Measure(ABC):
     higher_is: ClassVar[str] = ""
     """What a higher value of the measure means, as in "higher is more curved"."""
 
-    _registry: ClassVar[dict[str, type[Measure]]] = {}
+    _registry = cast("dict[str, type[Measure]]", {})  # not annotated: no field, which would be sent with every class
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for name in _ASK_A_SUBJECT:
             if name in vars(cls):
                 setattr(cls, name, _taking_modules(vars(cls)[name]))
+        if "__call__" in vars(cls) and "measured" not in vars(cls):
+            cls.measured = Measure.measured  # type: ignore[method-assign]  # what the class itself says counts
         if cls.name:
             Measure._registry[cls.name] = cls
 

@@ -20,7 +20,7 @@ MOTIONS = ("translation", "rotation", "zoom")
 _FRAMES_AT_ONCE = 32  # rendered together
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CameraClip(Clip):
     """A window that slides, turns or zooms over a picture, sampled bilinearly.
 

@@ -21,6 +21,9 @@ class Clip(ABC):
     name: str
     condition: str = "natural"
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
     @abstractmethod
     def frames(self) -> Iterator[Array]:
         """The frames in order, each C×H×W float32 in [0, 1]; each is read only when it is needed."""
@@ -72,7 +75,7 @@ class FrameFolder(Clip):
         return fingerprint([file_fingerprint(p) for p in self.paths], self.size, self.color)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ArrayClip(Clip):
     """Frames in memory: T×C×H×W or T×H×W, floating-point in [0, 1] or uint8."""
 

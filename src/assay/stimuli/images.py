@@ -52,6 +52,9 @@ class Images:
     def __len__(self) -> int:
         return len(self.array)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.description})"
+
     @property
     def description(self) -> str:
         """Number, size and source of the images, in a line."""

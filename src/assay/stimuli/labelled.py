@@ -110,6 +110,9 @@ class Labelled:
         """Number of classes: the largest label plus one."""
         return int(self.labels.max()) + 1
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.description})"
+
     @property
     def description(self) -> str:
         """Number and shape of the inputs, number of classes, their names if they are few, and source, in a line."""

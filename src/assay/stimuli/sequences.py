@@ -53,6 +53,9 @@ class Sequences:
     def __add__(self, other: Sequences) -> Sequences:
         return Sequences(self.clips + other.clips, f"{self.source} + {other.source}")
 
+    def __repr__(self) -> str:
+        return f"Sequences({len(self.clips)} clips from {self.source})"
+
     @cached_property
     def description(self) -> str:
         """Number, frame size and source of the clips, in a line."""

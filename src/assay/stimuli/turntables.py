@@ -39,7 +39,7 @@ def load_coil20(path: str | Path) -> Sequences:
     return Sequences(tuple(ArrayClip(f"object{i + 1}", v) for i, v in enumerate(views)), path.name)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TurningObject(Clip):
     """A textured solid on a turntable, seen orthographically under one fixed lamp, on black.
 

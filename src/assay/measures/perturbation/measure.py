@@ -152,8 +152,9 @@ class PerturbationResponse(Measure):
         directions: dict[str, Better] = {"gi": "lower", "mean accuracy": "higher"}
         for quantity, better in directions.items():
             for number, row in table[table["quantity"] == quantity].iterrows():
-                of = f"{row['perturbation']} at {row['at']}"
-                shown = f"Gi-score, {of}" if quantity == "gi" else f"mean accuracy under {of}"
+                kind = _IN_WORDS.get(row["perturbation"], str(row["perturbation"]).replace("_", " "))
+                of = f"{kind} at {'the input' if row['at'] == INPUT else row['at']}"
+                shown = f"Gi-score (Gini) under {of}" if quantity == "gi" else f"mean accuracy under {of}"
                 draws = measured.draws.get(int(str(number)), np.zeros(0))
                 value, n = float(row["value"]), int(row["n"])
                 evidence.append(Evidence(shown, value, "", better, {}, draws, n, str(row["status"])))
@@ -230,6 +231,9 @@ class PerturbationResponse(Measure):
             raise AssayError(f"layer={layer}: {subject.name!r} has {len(names)} layers with weights")
         name = names[layer - 1]
         return name if self.nonlinearity == "before" else nonlinearity_after(subject, name) or name
+
+
+_IN_WORDS = {"intra": "mixup within classes", "inter": "mixup between classes"}
 
 
 def _resampled(right: Array, draws: int, seed: int) -> Array:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from assay.core.errors import AssayError, nearest
 from assay.core.fingerprint import fingerprint
+from assay.core.notebook import facts_as_html
 from assay.measures.evidence import Measured
 from assay.measures.settings import accept_settings
 from assay.measures.table import Predictor
@@ -111,6 +112,9 @@ class Measure(ABC):
         if self.value not in table or "quantity" in table:
             raise AssayError(f"measure {name!r} does not say what a study takes from its table: define predictors()")
         return {Predictor(name): float(table[self.value].mean())}
+
+    def _repr_html_(self) -> str:
+        return facts_as_html(f"Measure {self.name or type(self).__name__}", self.settings)
 
     @property
     def code_version(self) -> str:

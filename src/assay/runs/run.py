@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from assay.core.errors import AssayError, nearest
 from assay.core.folder import Folder
+from assay.core.notebook import facts_as_html
 from assay.runs.cells import FOLDER, CellInfo, CellKey, CellTables, read_cell
 from assay.runs.evidence import read_evidence
 from assay.runs.manifest import MANIFEST, Manifest
@@ -50,6 +51,16 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run({self.folder.url!r}, {self.manifest.status})"
+
+    def _repr_html_(self) -> str:
+        m = self.manifest
+        facts = {
+            "status": m.status,
+            "networks": ", ".join(m.subjects),
+            "measures": ", ".join(m.measures),
+            "cells": f"{self.done} of {len(self.keys)} done",
+        }
+        return facts_as_html(f"Run {self.path}", facts)
 
     @property
     def path(self) -> str:

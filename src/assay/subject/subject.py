@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from assay.core.arrays import first_tensor, tensors_in, version
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
+from assay.core.notebook import facts_as_html
 from assay.networks.imported.onnx import load_onnx
 from assay.subject.dry_run import OUTPUT, DryRun, dry_run
 from assay.subject.graph import Graphs
@@ -109,6 +110,17 @@ class Subject:
 
     def __repr__(self) -> str:
         return f"Subject({self.name!r}, {type(self.module).__name__}, {self.device}, {self.dtype})"
+
+    def _repr_html_(self) -> str:
+        parameters = sum(p.numel() for p in self.module.parameters())
+        facts = {
+            "network": type(self.module).__name__,
+            "parameters": f"{parameters:,}",
+            "layers": len(self._dry_run.layers) if self._dry_run is not None else "known once it was shown something",
+            "preprocess": self.preprocess or "none",
+            "runs on": f"{self.device}, {str(self.dtype).removeprefix('torch.')}",
+        }
+        return facts_as_html(f"Subject {self.name}", facts)
 
     def __getstate__(self) -> dict[str, Any]:
         # Captured graphs are cheap to find again and not worth sending to a worker.

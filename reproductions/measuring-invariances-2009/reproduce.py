@@ -300,7 +300,7 @@ class Reproduction:
                     measure = Invariance(
                         test, layers=network.layers, signs="positive", units="centre", top=TOP, near_max=near_max
                     )
-                    found = measure(subject).drop(columns="pictures")
+                    found = measure(subject).drop(columns=["pictures", "z"])
                     frames.append(found.assign(seed=seed, epochs=epochs, near_max=near_max))
             if epochs == s.cdbn_longer:
                 self.draw_cdbn(network)

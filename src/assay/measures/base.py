@@ -13,6 +13,8 @@ import pandas as pd
 from assay.core.errors import AssayError, nearest
 from assay.core.fingerprint import fingerprint
 from assay.core.notebook import facts_as_html
+from assay.core.plot import Plot
+from assay.core.showing import the_report
 from assay.measures.evidence import Measured
 from assay.measures.settings import accept_settings
 from assay.measures.table import Predictor
@@ -112,6 +114,24 @@ class Measure(ABC):
         if self.value not in table or "quantity" in table:
             raise AssayError(f"measure {name!r} does not say what a study takes from its table: define predictors()")
         return {Predictor(name): float(table[self.value].mean())}
+
+    def plot(self, table: pd.DataFrame | Mapping[str, pd.DataFrame]) -> Plot:
+        """Draw what the measure returned, with the charts that a report has of it.
+
+        Args:
+            table: What the measure returned for one network, or such tables by the names of networks, or the table of
+                a run, which has them all.
+
+        Returns:
+            A figure that a notebook shows; ``plot.save("curvature.pdf")`` writes it, ``plot.figure`` is matplotlib's.
+
+        Example:
+            ```python
+            measure = assay.Straightness(clips)
+            measure.plot({"standard": measure(standard), "robust": measure(robust)})
+            ```
+        """
+        return the_report().plot_tables(self, table)
 
     def _repr_html_(self) -> str:
         return facts_as_html(f"Measure {self.name or type(self).__name__}", self.settings)

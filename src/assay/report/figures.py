@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import math
+import textwrap
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import PercentFormatter
 
 from assay.report.document import DotChart, LineChart, Mark
@@ -18,24 +20,53 @@ from assay.report.document import DotChart, LineChart, Mark
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#a0548b", "#b07c00", "#3f8fc9", "#6b6b6b", "#8a5a2b")
 _INK, _QUIET, _LINE, _BAD = "#1c2430", "#5c6675", "#d9dee5", "#b3261e"
 _MARKERS = ("o", "D", "s", "^")
+_WIDTH, _HEIGHT = 6.0, 3.7  # inches of a chart in a figure of several
+_CAPTION = 62  # characters of a caption in a line
 
 
 def picture(chart: DotChart | LineChart, width: float, height: float) -> bytes:
     """Draw a chart of this width and height, in inches, as PNG; the same chart gives the same bytes."""
-    style: Any = {"text.parse_math": False, "font.family": "DejaVu Sans", "font.size": 10}
-    with mpl.rc_context(style), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph")  # a letter the font lacks is drawn as a box
+    with _style():
         figure = Figure(figsize=(width, height), dpi=160, layout="constrained")
         FigureCanvasAgg(figure)
-        axes: Any = figure.add_subplot()
-        for side in ("top", "right", "left"):
-            axes.spines[side].set_visible(False)
-        axes.spines["bottom"].set_color(_LINE)
-        axes.tick_params(colors=_INK, length=0)
-        (_dots if isinstance(chart, DotChart) else _lines)(axes, chart)
+        _draw(figure, chart)
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()
+
+
+def drawn(charts: Sequence[DotChart | LineChart]) -> Figure:
+    """Draw charts under their captions as one figure: one alone, several two in a row."""
+    columns = 1 if len(charts) == 1 else 2
+    lines = -(-len(charts) // columns)
+    with _style():
+        figure = Figure(figsize=(_WIDTH * columns, _HEIGHT * lines), layout="constrained")
+        FigureCanvasAgg(figure)
+        parts = figure.subfigures(lines, columns, squeeze=False).ravel()
+        for part, chart in zip(parts, charts, strict=False):
+            axes = _draw(part, chart)
+            caption = "\n".join(textwrap.wrap(chart.caption, _CAPTION))
+            axes.set_title(caption, loc="left", fontsize=10.5, fontweight="bold", color=_INK)
+        figure.canvas.draw()  # while the style holds: ticks are made when a figure is first drawn
+    return figure
+
+
+@contextmanager
+def _style() -> Iterator[None]:
+    style: Any = {"text.parse_math": False, "font.family": "DejaVu Sans", "font.size": 10}
+    with mpl.rc_context(style), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph")  # a letter the font lacks is drawn as a box
+        yield
+
+
+def _draw(figure: Figure | SubFigure, chart: DotChart | LineChart) -> Any:
+    axes: Any = figure.add_subplot()
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color(_LINE)
+    axes.tick_params(colors=_INK, length=0)
+    (_dots if isinstance(chart, DotChart) else _lines)(axes, chart)
+    return axes
 
 
 def scatter(groups: Sequence[tuple[str, Any, Any]], x_label: str, y_label: str) -> bytes:
@@ -79,7 +110,7 @@ def _dots(axes: Any, chart: Any) -> None:
         axes.set_xlabel(chart.value_label, color=_QUIET)
     else:
         # About 110 characters of this size fit under a chart of slide width.
-        tilt = sum(len(name) + 2 for name in names) > 95 * axes.figure.get_figwidth() / 12
+        tilt = sum(len(name) + 2 for name in names) > 95 * _width(axes) / 12
         axes.set_xticks(range(n), names, rotation=30 if tilt else 0, ha="right" if tilt else "center")
         axes.set_xlim(-0.5, n - 0.5)
         axes.set_ylabel(chart.value_label, color=_QUIET)
@@ -106,7 +137,7 @@ def _dots(axes: Any, chart: Any) -> None:
                 transform=axes.get_xaxis_transform(),
             )
     if chart.spread:
-        columns = max(1, min(len(chart.series), math.ceil(len(chart.series) / 2)))
+        columns = min(math.ceil(len(chart.series) / 2), _legend_columns(axes))
         axes.figure.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize=9, markerscale=2)
 
 
@@ -119,11 +150,27 @@ def _lines(axes: Any, chart: Any) -> None:
             [p.x for p in banded], [p.band[0] for p in banded], [p.band[1] for p in banded], color=COLORS[i % 8],
             alpha=0.16, linewidth=0,
         )  # fmt: skip
-    axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    if chart.x_range is None:
+        axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    if chart.reference is not None:
+        name, value = chart.reference
+        axes.axhline(value, color=_QUIET, linewidth=1.2, linestyle="--", zorder=1, label=f"{name} {value:.1f}")
     axes.set_xlabel(chart.x_label, color=_QUIET)
     axes.set_ylabel(chart.y_label, color=_QUIET)
     axes.grid(axis="y", color=_LINE, linewidth=0.8)
-    axes.figure.legend(loc="outside lower center", ncols=max(1, len(chart.lines)), frameon=False)
+    axes.figure.legend(loc="outside lower center", ncols=_legend_columns(axes), frameon=False)
+
+
+def _width(axes: Any) -> float:
+    """Width in inches of the part of a figure that a chart has for itself."""
+    return float(axes.figure.bbox.width / axes.figure.dpi)
+
+
+def _legend_columns(axes: Any) -> int:
+    """How many entries of the legend fit beside each other under a chart, at least one."""
+    names = axes.get_legend_handles_labels()[1]
+    longest = max(map(len, names), default=0) + 6  # with the mark and the space around it
+    return max(1, min(len(names), int(_width(axes) * 11 / longest)))
 
 
 def _cut(text: str, most: int) -> str:

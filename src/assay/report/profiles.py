@@ -8,6 +8,7 @@ import pandas as pd
 from assay.report.document import ChartGrid, LineChart, Point
 from assay.runs.manifest import MeasureRecord
 from assay.runs.run import Run
+from assay.runs.tables import Tables
 
 GROUPS = ("condition", "transformation")
 MANY_LINES = 12  # above this a line for each network hides the others: the middle of them and its spread are drawn
@@ -16,17 +17,20 @@ DEPTH = "relative depth: input to output"
 
 def profiles(run: Run) -> list[ChartGrid]:
     """One small chart for each measure, or group of it, whose table has a value for every layer."""
-    charts: list[LineChart] = []
-    for label, record in run.manifest.measures.items():
-        table = run.summary(label)
-        if table.empty or not has_profile(table, record):
-            continue
-        group = next((name for name in GROUPS if name in table), None)
-        parts = [("", table)] if group is None else [(str(g), rows) for g, rows in table.groupby(group, sort=False)]
-        for part, rows in parts:
-            title = label if len(parts) == 1 else f"{label}: {part.replace('_', ' ')}"
-            charts.append(profile(title, rows, record.value))
-    return [ChartGrid("Layer by layer", tuple(charts))] if charts else []
+    measures = run.manifest.measures.items()
+    charts = tuple(chart for label, record in measures for chart in charts_of(label, record, run))
+    return [ChartGrid("Layer by layer", charts)] if charts else []
+
+
+def charts_of(label: str, record: MeasureRecord, tables: Tables) -> list[LineChart]:
+    """One small chart for a measure, or for each group of it; none where its table has no value for every layer."""
+    table = tables.summary(label)
+    if table.empty or not has_profile(table, record):
+        return []
+    group = next((name for name in GROUPS if name in table), None)
+    parts = [("", table)] if group is None else [(str(g), rows) for g, rows in table.groupby(group, sort=False)]
+    titles = [label if len(parts) == 1 else f"{label}: {part.replace('_', ' ')}" for part, _ in parts]
+    return [profile(title, rows, record.value) for title, (_, rows) in zip(titles, parts, strict=True)]
 
 
 def has_profile(table: pd.DataFrame, record: MeasureRecord) -> bool:

@@ -13,7 +13,11 @@ import pyarrow as pa
 from assay.core.errors import AssayError, nearest
 from assay.core.folder import Folder
 from assay.core.notebook import facts_as_html
+from assay.core.page import Page
+from assay.core.plot import Plot
+from assay.core.showing import the_report
 from assay.runs.cells import FOLDER, CellInfo, CellKey, CellTables, read_cell
+from assay.runs.differences import Differences
 from assay.runs.evidence import read_evidence
 from assay.runs.manifest import MANIFEST, Manifest
 from assay.stats.evidence import Evidence
@@ -39,8 +43,13 @@ class Run:
     """A run that is there: its manifest, its cells, its tables.
 
     ``run.table("straightness")`` is the table of a measure over all subjects, ``run.summary(…)`` the short
-    one, ``run.failures`` what went wrong. Where `evaluate` returned it, ``run.outcome`` says how many cells were
-    measured; it is None for a run that was opened.
+    one, ``run.failures`` what went wrong. ``run.plot(…)`` draws a measure, ``run.compare(a, b)`` says in what two
+    networks differ, and ``run.report()`` writes the whole page; a notebook shows what they return. Where `evaluate`
+    returned it, ``run.outcome`` says how many cells were measured; it is None for a run that was opened.
+
+    Args:
+        folder: The folder of the run, or any URL that fsspec can read.
+        outcome: What the call of `evaluate` that made it did.
     """
 
     def __init__(self, folder: Folder | str | Path, outcome: Outcome | None = None) -> None:
@@ -76,6 +85,11 @@ class Run:
     def measures(self) -> list[str]:
         """Labels of its measures."""
         return list(self.manifest.measures)
+
+    @property
+    def subjects(self) -> list[str]:
+        """Names of its networks."""
+        return list(self.manifest.subjects)
 
     @property
     def keys(self) -> list[CellKey]:
@@ -118,6 +132,68 @@ class Run:
             subject: [] if tables.evidence is None else read_evidence(tables.evidence)
             for subject, tables in self._tables(measure)
         }
+
+    def plot(self, measure: str | None = None) -> Plot:
+        """Draw a measure of all subjects that are done, with the charts that the report has of it.
+
+        Args:
+            measure: Label of the measure; may be left out where the run has one.
+
+        Returns:
+            A figure that a notebook shows; ``plot.save("curvature.pdf")`` writes it, ``plot.figure`` is matplotlib's.
+
+        Example:
+            ```python
+            run = assay.evaluate(networks, [assay.Straightness(clips), assay.Margins(data)], "runs/mine")
+            run.plot("straightness").save("straightness.pdf")
+            ```
+        """
+        if measure is None and len(self.measures) == 1:
+            measure = self.measures[0]
+        if measure is None:
+            raise AssayError(f"name the measure to plot, of: {', '.join(self.measures)}")
+        self._require(measure)
+        return the_report().plot_run(self, measure)
+
+    def compare(self, a: str | None = None, b: str | None = None) -> Differences:
+        """In what two networks of the run differ, how far, and how surely.
+
+        Every number that both have is compared in pairs, on the same clips or inputs. The intervals hold together: of
+        all that is called a clear difference, anything is wrong in at most 5 % of comparisons.
+
+        Args:
+            a: Name of a network; may be left out, with ``b``, where the run has two.
+            b: Name of another.
+
+        Returns:
+            The differences: a table, sentences, and what a notebook shows of both.
+
+        Example:
+            ```python
+            differences = run.compare("standard", "robust")
+            print(differences)       # in sentences, the surest first
+            differences.table        # every number, as a pandas table
+            ```
+        """
+        differences: Differences = the_report().compare_networks(self, a, b)
+        return differences
+
+    def report(self, path: str | Path | None = None) -> Page:
+        """Write the report, one self-contained page that opens without a network.
+
+        Args:
+            path: The file to write; by default ``report.html`` in the folder of the run.
+
+        Returns:
+            The page, which a notebook shows in a frame; ``page.path`` says where it is.
+
+        Example:
+            ```python
+            run.report()                      # beside the cells of the run
+            run.report("for_a_colleague.html")
+            ```
+        """
+        return the_report().report_page(self, path)
 
     def _require(self, measure: str) -> None:
         if measure not in self.measures:

@@ -9,7 +9,7 @@ import pandas as pd
 from assay.report.document import Findings, Items, LineChart, Pictures, Point, Table, Text
 from assay.report.measures.section import shows
 from assay.runs.manifest import MeasureRecord
-from assay.runs.run import Run
+from assay.runs.tables import Tables
 
 NOTES = {
     "score": "Inv_p: mean invariance score of the best-scoring proportion of units; 1/G is the most there can be",
@@ -35,9 +35,9 @@ _PICTURED = 12  # number of layers pictured at most, evenly over the depth
 
 
 @shows("invariance")
-def section(label: str, record: MeasureRecord, run: Run) -> list[Any]:
+def section(label: str, record: MeasureRecord, tables: Tables) -> list[Any]:
     """The blocks of a report for one invariance measure."""
-    table = run.table(label)
+    table = tables.table(label)
     settings = record.settings
     rate = settings["firing_rate"]
     blocks: list[Any] = [

@@ -12,7 +12,7 @@ import pandas as pd
 from assay.report.document import DotChart, Items, Mark, Series, Table, Text
 from assay.report.measures.section import shows
 from assay.runs.manifest import MeasureRecord
-from assay.runs.run import Run
+from assay.runs.tables import Tables
 from assay.stats.differences import interval
 
 NOTES = {
@@ -72,12 +72,12 @@ SHOWN = {
 }
 
 
-def section(label: str, record: MeasureRecord, run: Run) -> list[Any]:
+def section(label: str, record: MeasureRecord, tables: Tables) -> list[Any]:
     """The blocks of a report for a measure whose table lists quantities."""
-    table = run.table(label)
+    table = tables.table(label)
     shown = SHOWN[record.measure]
     blocks: list[Any] = [Text(shown.about)]
-    sentences = _sentences(run, label)
+    sentences = _sentences(tables, label)
     if sentences:
         blocks.append(Items(tuple(sentences)))
     chart = _chart(table, shown, label)
@@ -91,10 +91,10 @@ for _measure in SHOWN:
     shows(_measure)(section)
 
 
-def _sentences(run: Run, label: str) -> list[str]:
+def _sentences(tables: Tables, label: str) -> list[str]:
     """For each key number its value of every network, with the interval where there is one."""
     by_quantity: dict[str, list[str]] = {}
-    evidence = run.evidence(label)
+    evidence = tables.evidence(label)
     if len(evidence) > MOST_NETWORKS:
         return []
     for subject, numbers in evidence.items():

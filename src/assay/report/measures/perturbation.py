@@ -10,7 +10,7 @@ import pandas as pd
 from assay.report.document import Items, LineChart, Point, Table, Text
 from assay.report.measures.section import shows
 from assay.runs.manifest import MeasureRecord
-from assay.runs.run import Run
+from assay.runs.tables import Tables
 
 NOTES = {
     "gi": "area between the ideal and the actual cumulative curve, as a share of the ideal: low is good, 0 is ideal",
@@ -26,9 +26,9 @@ NOTES = {
 
 
 @shows("perturbation")
-def section(label: str, record: MeasureRecord, run: Run) -> list[Any]:
+def section(label: str, record: MeasureRecord, tables: Tables) -> list[Any]:
     """The blocks of a report for one perturbation measure."""
-    table = run.table(label)
+    table = tables.table(label)
     data = record.settings["data"]
     blocks: list[Any] = [
         Text(

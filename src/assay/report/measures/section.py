@@ -7,9 +7,9 @@ from typing import Any
 
 from assay.report.document import Table
 from assay.runs.manifest import MeasureRecord
-from assay.runs.run import Run
+from assay.runs.tables import Tables
 
-MeasureSection = Callable[[str, MeasureRecord, Run], list[Any]]
+MeasureSection = Callable[[str, MeasureRecord, Tables], list[Any]]
 _section_functions: dict[str, MeasureSection] = {}
 
 
@@ -28,7 +28,7 @@ def section_of(measure: str) -> MeasureSection:
     return _section_functions.get(measure, plain_section)
 
 
-def plain_section(label: str, record: MeasureRecord, run: Run) -> list[Any]:
+def plain_section(label: str, record: MeasureRecord, tables: Tables) -> list[Any]:
     """Show the table of a measure, without its pictures."""
-    frame = run.summary(label)
+    frame = tables.summary(label)
     return [Table(label, frame.drop(columns=[c for c in frame if frame[c].map(lambda v: isinstance(v, bytes)).any()]))]

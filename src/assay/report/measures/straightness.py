@@ -9,7 +9,7 @@ import pandas as pd
 from assay.report.document import Items, LineChart, Point, Table, Text
 from assay.report.measures.section import shows
 from assay.runs.manifest import MeasureRecord
-from assay.runs.run import Run
+from assay.runs.tables import Tables
 from assay.stats.differences import interval
 from assay.stats.evidence import Evidence
 
@@ -30,9 +30,9 @@ CONDITIONS = {
 
 
 @shows("straightness")
-def section(label: str, record: MeasureRecord, run: Run) -> list[Any]:
+def section(label: str, record: MeasureRecord, tables: Tables) -> list[Any]:
     """The blocks of a report for one straightness measure."""
-    summary, table = run.summary(label), run.table(label)
+    summary, table = tables.summary(label), tables.table(label)
     stimuli = record.settings["sequences"]["is"]
     blocks: list[Any] = [Text(f"Shown: {stimuli}. Image size alone moves curvature by several degrees.")]
     for condition, group in summary.groupby("condition", sort=False):

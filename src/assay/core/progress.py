@@ -6,14 +6,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from assay.core.progress_bars import notebook_bars
+
 Listener = Callable[[str, int, int | None], None]
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 def report(what: str, done: int, total: int | None = None) -> None:
-    """Report that ``done`` of ``total`` steps of ``what`` are done; nothing happens when nobody listens."""
-    listener = _listener.get()
+    """Report that ``done`` of ``total`` steps of ``what`` are done.
+
+    Where nobody listens, a notebook shows a bar, and elsewhere nothing happens.
+    """
+    listener = _listener.get() or notebook_bars()
     if listener is not None:
         listener(what, done, total)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ COLORS = ("#0072b2", "#d55e00", "#009e73", "#a0548b", "#b07c00", "#3f8fc9", "#6b
 _INK, _QUIET, _LINE, _BAD = "#1c2430", "#5c6675", "#d9dee5", "#b3261e"
 _MARKERS = ("o", "D", "s", "^")
 _WIDTH, _HEIGHT = 6.0, 3.7  # inches of a chart in a figure of several
-_CAPTION = 62  # characters of a caption in a line
+_CAPTION, _Y_LABEL = 58, 36  # characters of a caption, and of the label of the upright axis, in a line
 
 
 def picture(chart: DotChart | LineChart, width: float, height: float) -> bytes:
@@ -47,6 +46,7 @@ def drawn(charts: Sequence[DotChart | LineChart]) -> Figure:
             axes = _draw(part, chart)
             caption = "\n".join(textwrap.wrap(chart.caption, _CAPTION))
             axes.set_title(caption, loc="left", fontsize=10.5, fontweight="bold", color=_INK)
+            axes.set_ylabel("\n".join(textwrap.wrap(axes.get_ylabel(), _Y_LABEL)))
         figure.canvas.draw()  # while the style holds: ticks are made when a figure is first drawn
     return figure
 
@@ -137,7 +137,7 @@ def _dots(axes: Any, chart: Any) -> None:
                 transform=axes.get_xaxis_transform(),
             )
     if chart.spread:
-        columns = min(math.ceil(len(chart.series) / 2), _legend_columns(axes))
+        columns = _legend_columns(axes)
         axes.figure.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize=9, markerscale=2)
 
 

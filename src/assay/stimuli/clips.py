@@ -13,6 +13,7 @@ import numpy as np
 from assay.core.errors import AssayError
 from assay.core.fingerprint import file_fingerprint, fingerprint
 from assay.stimuli.pictures import Array, Color, as_array, picture_to_array, read_picture
+from assay.stimuli.thumbnails import stimuli_as_html
 
 
 class Clip(ABC):
@@ -23,6 +24,10 @@ class Clip(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
+
+    def _repr_html_(self) -> str:
+        frames = ((f"frame {t}", frame) for t, frame in enumerate(self.frames()))
+        return stimuli_as_html(f"Clip {self.name}", {"condition": self.condition}, frames)
 
     @abstractmethod
     def frames(self) -> Iterator[Array]:
@@ -51,7 +56,7 @@ class Clip(ABC):
             raise AssayError(f"clip {self.name!r} has no frames")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FrameFolder(Clip):
     """A folder of pictures, one per frame, in the order of their names (2 before 10)."""
 

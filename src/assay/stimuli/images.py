@@ -13,6 +13,7 @@ from assay.core.errors import AssayError, first_line, nearest
 from assay.core.fingerprint import fingerprint
 from assay.stimuli.picture_files import pictures_in, read_pictures
 from assay.stimuli.pictures import SUFFIXES, Array, Color, as_array
+from assay.stimuli.thumbnails import stimuli_as_html
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +55,11 @@ class Images:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.description})"
+
+    def _repr_html_(self) -> str:
+        facts = {"images": f"{len(self)} of {'×'.join(map(str, self.array.shape[1:]))}", "from": self.source}
+        names = (f"image {i}" for i in range(len(self))) if self.labels is None else map(str, self.labels)
+        return stimuli_as_html("Images", facts, zip(names, self.array, strict=False))
 
     @property
     def description(self) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from assay.stimuli.pictures import Array
+from assay.stimuli.thumbnails import MOST, stimuli_as_html
 
 
 class InvarianceTest(ABC):
@@ -48,6 +49,11 @@ class InvarianceTest(ABC):
             if len(picture_by_number) == len(wanted):
                 break
         return [picture_by_number[int(n)] for n in np.ravel(numbers)]
+
+    def _repr_html_(self) -> str:
+        facts = {"shows": self.description, "transformations": ", ".join(self.transformations)}
+        pictures = ((f"stimulus {i}", stimulus) for batch in self.batches(MOST) for i, stimulus in enumerate(batch))
+        return stimuli_as_html(f"{type(self).__name__} test", facts, pictures)
 
     @property
     @abstractmethod

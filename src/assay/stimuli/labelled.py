@@ -15,6 +15,7 @@ from assay.core.errors import AssayError, first_line
 from assay.core.fingerprint import fingerprint
 from assay.stimuli.images import channels_first, read_arrays
 from assay.stimuli.pictures import Array, as_array
+from assay.stimuli.thumbnails import stimuli_as_html
 
 _ROOM_FOR_NAMES = 80  # characters
 
@@ -113,13 +114,23 @@ class Labelled:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.description})"
 
+    def _repr_html_(self) -> str:
+        facts: dict[str, object] = {
+            "inputs": f"{len(self)} of " + " and ".join(_shape_in_words(n, a) for n, a in self.arrays.items()),
+            "classes": ", ".join(self.class_names) or self.classes,
+            "from": self.source,
+        }
+        labels, first = np.unique(self.labels, return_index=True)
+        named = {label: self.class_names[label] if self.class_names else f"class {label}" for label in labels}
+        pictures = ((named[label], self.varied[i]) for label, i in zip(labels, first, strict=True))
+        return stimuli_as_html("Labelled data", facts, pictures)
+
     @property
     def description(self) -> str:
         """Number and shape of the inputs, number of classes, their names if they are few, and source, in a line."""
         names = ", ".join(self.class_names)
         named = f" ({names})" if 0 < len(names) <= _ROOM_FOR_NAMES else ""
-        shapes = {name: "×".join(map(str, array.shape[1:])) for name, array in self.arrays.items()}
-        shape = " and ".join(f"{shape} ({name})" if name else shape for name, shape in shapes.items())
+        shape = " and ".join(_shape_in_words(name, array) for name, array in self.arrays.items())
         return f"{len(self)} inputs of {shape} in {self.classes} classes{named} from {self.source}"
 
     @property
@@ -157,6 +168,11 @@ class Labelled:
         chosen = {name: array[numbers] for name, array in self.arrays.items()}
         inputs = chosen if isinstance(self.inputs, Mapping) else chosen[""]
         return Labelled(inputs, self.labels[numbers], self.source, self.class_names)
+
+
+def _shape_in_words(name: str, array: Array) -> str:
+    shape = "×".join(map(str, array.shape[1:]))
+    return f"{shape} ({name})" if name else shape
 
 
 def _accepted(values: Any, what: str) -> Array:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from assay.core.fingerprint import fingerprint
 from assay.stimuli.clips import ArrayClip, Clip, FrameFolder
 from assay.stimuli.fades import ContrastFade, PixelFade
 from assay.stimuli.pictures import SUFFIXES, Array, Color
+from assay.stimuli.thumbnails import stimuli_as_html
 from assay.stimuli.video import VIDEO_SUFFIXES, Video
 
 
@@ -55,6 +57,12 @@ class Sequences:
 
     def __repr__(self) -> str:
         return f"Sequences({len(self.clips)} clips from {self.source})"
+
+    def _repr_html_(self) -> str:
+        conditions = ", ".join(dict.fromkeys(clip.condition for clip in self.clips))
+        facts = {"clips": len(self), "conditions": conditions, "from": self.source}
+        first_frames = ((clip.name, frame) for clip in self.clips for frame in islice(clip.frames(), 1))
+        return stimuli_as_html("Sequences", facts, first_frames)
 
     @cached_property
     def description(self) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 
@@ -12,8 +13,11 @@ from assay.report.document import Items, Matrix, MatrixCell, Text
 from assay.runs.run import Run
 from assay.stats.differences import Difference, difference, interval
 from assay.stats.evidence import Evidence
+from assay.stats.seeds import SeedSpread, difference_of_recipes, mean_evidence, spread_of_replicates
+from assay.studies.portraits import Portraits
 
 MOST_SENTENCES = 7
+FEWEST_DEGREES = 4  # of freedom, below which the spread over seeds is taken from the reference networks if it is there
 MANY_NETWORKS = 12  # above this the matrix shows how the networks are spread instead of each
 
 
@@ -43,19 +47,32 @@ class Quantity:
     def shown(self, value: float, sign: str = "") -> str:
         """Write a value with as many digits as a reader can use."""
         digits = 1 if abs(value) >= 10 else 2 if abs(value) >= 1 else 3
-        return f"{value:{sign}.{digits}f}{self.unit}".replace("-", "−")
+        return f"{round(value, digits) + 0.0:{sign}.{digits}f}{self.unit}".replace("-", "−")
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All numbers of a run by which networks are compared, and their differences.
+    """All numbers of a run by which networks are compared, and the differences of their recipes.
+
+    Networks of one recipe are averaged, and a network without a recipe is its own. The error of a difference is that
+    of the stimuli and that of the seeds together. How far seeds move a number is read off the networks of one recipe
+    where there are enough, else off reference networks; of a number that neither knows, nothing can be concluded but
+    for these very networks.
 
     The intervals of differences hold together: with m differences each has the level 1 − 0.05/m (Bonferroni), so that
     of all that is called a difference, anything is wrong in at most 5 % of reports.
+
+    Args:
+        quantities: The numbers.
+        networks: The names of the networks.
+        recipes: The recipe of the networks that have one.
+        portraits: The reference networks.
     """
 
     quantities: tuple[Quantity, ...]
     networks: tuple[str, ...]
+    recipes: Mapping[str, str] = field(default_factory=dict)
+    portraits: Portraits = field(default_factory=Portraits)
 
     @classmethod
     def of_run(cls, run: Run) -> Comparison:
@@ -65,24 +82,62 @@ class Comparison:
             for subject, numbers in run.evidence(measure).items():
                 for evidence in numbers:
                     quantities.setdefault((measure, evidence.quantity), {})[subject] = evidence
-        distinct: dict[str, Quantity] = {}  # two measures may tell one number, such as the accuracy
+        distinct: dict[str, Quantity] = {}  # two measures may give one number, such as the accuracy
         for key, of in quantities.items():
             quantity = Quantity(*key, of)
             known = distinct.get(quantity.name)
             if any(np.isfinite(e.value) for e in of.values()) and (known is None or quantity.n > known.n):
                 distinct[quantity.name] = quantity
-        return cls(tuple(distinct.values()), tuple(run.manifest.subjects))
+        subjects = run.manifest.subjects
+        recipes = {name: record.recipe for name, record in subjects.items() if record.recipe}
+        return cls(tuple(distinct.values()), tuple(subjects), recipes, Portraits.shipped())
+
+    def members(self, quantity: Quantity) -> dict[str, list[Evidence]]:
+        """The evidence of the networks of every recipe."""
+        members: dict[str, list[Evidence]] = {}
+        for name, evidence in quantity.of.items():
+            if np.isfinite(evidence.value):
+                members.setdefault(self.recipes.get(name, name), []).append(evidence)
+        return members
+
+    def spread(self, quantity: Quantity) -> SeedSpread | None:
+        """How far seeds move a number: by the networks of one recipe, else by the reference networks."""
+        members = self.members(quantity)
+        own = spread_of_replicates({recipe: [e.value for e in of] for recipe, of in members.items()})
+        if own is not None and own.df >= FEWEST_DEGREES:
+            return own
+        values = [evidence.value for of in members.values() for evidence in of]
+        return self.portraits.spread(quantity.name, values) or own
 
     @cached_property
     def differences(self) -> dict[tuple[str, str, str, str], Difference]:
-        """Every difference that has an error, by measure, quantity and the two networks."""
+        """Every difference of two recipes that has an error, by measure, quantity and the two recipes."""
         differences = {}
         for quantity in self.quantities:
-            for a, b in combinations(quantity.of, 2):
-                apart = difference(quantity.of[a], quantity.of[b])
+            spread = self.spread(quantity)
+            members = self.members(quantity)
+            if spread is None:
+                continue
+            means = {recipe: mean_evidence(of) for recipe, of in members.items()}
+            for a, b in combinations(members, 2):
+                counts = len(members[a]), len(members[b])
+                apart = difference_of_recipes(means[a], means[b], spread, counts)
                 if apart is not None and apart.error > 0:
                     differences[quantity.measure, quantity.name, a, b] = apart
         return differences
+
+    @cached_property
+    def of_unknown_spread(self) -> dict[str, bool]:
+        """Numbers of which nothing says how far seeds move them: whether they differ between these very networks."""
+        unknown = [quantity for quantity in self.quantities if self.spread(quantity) is None]
+        pairs = {q.name: [difference(x, y) for x, y in combinations(q.of.values(), 2)] for q in unknown}
+        count = sum(apart is not None for of in pairs.values() for apart in of)
+        level = 1 - 0.05 / max(count, 1)
+        return {
+            name: any(apart is not None and apart.clear(level) for apart in of)
+            for name, of in pairs.items()
+            if any(apart is not None and apart.error > 0 for apart in of)
+        }
 
     @property
     def level(self) -> float:
@@ -90,8 +145,8 @@ class Comparison:
         return 1 - 0.05 / max(len(self.differences), 1)
 
     def best(self, quantity: Quantity) -> set[str]:
-        """The networks that are best, or not clearly worse than the best; none where nothing tells them apart."""
-        values = {name: e.value for name, e in quantity.of.items() if np.isfinite(e.value)}
+        """The recipes that are best, or not clearly worse than the best; none where nothing sets them apart."""
+        values = {recipe: mean_evidence(of).value for recipe, of in self.members(quantity).items()}
         if not quantity.better or len(values) < 2:
             return set()
         first = (max if quantity.better == "higher" else min)(values, key=lambda name: values[name])
@@ -119,12 +174,19 @@ def first_screen(run: Run) -> list[Text | Items | Matrix]:
 def _heading(comparison: Comparison) -> str:
     count = len(comparison.differences)
     if not count:
-        return "What differs most: no number here comes with what tells how sure a difference is."
+        return "What differs most: of no number here is it known how far stimuli and seeds move it."
     return (
         f"What differs most, of {count} difference{'s' if count > 1 else ''} looked at. Intervals hold together with "
-        "95 %. They are about these networks and the kind of stimuli shown; networks trained again from other seeds "
-        "differ too."
+        "95 %, over stimuli of this kind and over trainings of the same recipe from other seeds. How far seeds move a "
+        f"number is taken from {_source(comparison)}."
     )
+
+
+def _source(comparison: Comparison) -> str:
+    replicates = len(comparison.recipes) - len(set(comparison.recipes.values()))
+    if replicates >= FEWEST_DEGREES:
+        return "the networks of one recipe here"
+    return f"{comparison.portraits.trained} reference networks, each recipe trained from several seeds"
 
 
 def sentences(comparison: Comparison) -> list[str]:
@@ -140,24 +202,33 @@ def sentences(comparison: Comparison) -> list[str]:
         if not apart.clear(comparison.level):
             unclear.append(key[1])
         elif len(said) < MOST_SENTENCES:
-            said.append(_sentence(quantities[key], a, b, apart, comparison.level))
+            said.append(_sentence(comparison, quantities[key], a, b, apart))
+    unclear += [name for name, clear in comparison.of_unknown_spread.items() if not clear]
     if unclear:
         said.append(f"No clear difference: {'; '.join(unclear)}.")
+    if names := "; ".join(name for name, clear in comparison.of_unknown_spread.items() if clear):
+        said.append(
+            f"For these very networks only, since it is not known how far another seed moves them: {names}. "
+            "Give several networks of each recipe to conclude more."
+        )
     return said
 
 
-def _sentence(quantity: Quantity, a: str, b: str, apart: Difference, level: float) -> str:
-    low, high = sorted(map(abs, apart.interval(level)))  # of a clear difference: both ends have its sign
+def _sentence(comparison: Comparison, quantity: Quantity, a: str, b: str, apart: Difference) -> str:
+    low, high = sorted(map(abs, apart.interval(comparison.level)))  # of a clear difference: both ends have its sign
     direction = quantity.better or "higher"
     if (apart.value < 0) == (direction == "higher"):
         a, b = b, a
     shown = quantity.shown
-    values = f"{shown(quantity.of[a].value)} v {shown(quantity.of[b].value)}"
+    members = comparison.members(quantity)
+    values = " v ".join(shown(mean_evidence(members[recipe]).value) for recipe in (a, b))
     better = ", which is better," if quantity.better else ""
-    pairs = "paired" if apart.paired else "not paired"
+    pairs = ("paired" if apart.paired else "not paired") + f", n = {apart.n}" if apart.n else "exact for these weights"
+    if max(len(members[a]), len(members[b])) > 1:
+        pairs += f", {len(members[a])} and {len(members[b])} networks"
     return (
         f"{_capital(quantity.name)}: {a} is {direction} than {b}{better} by {shown(abs(apart.value))} "
-        f"({shown(low)} to {shown(high)}, {pairs}, n = {apart.n}; {values})."
+        f"({shown(low)} to {shown(high)}, {pairs}; {values})."
     )
 
 
@@ -172,11 +243,14 @@ def matrix(comparison: Comparison) -> Matrix:
     rows = []
     for quantity in comparison.quantities:
         best = comparison.best(quantity)
-        cells = tuple(_cell(quantity, quantity.of.get(name), name in best) for name in comparison.networks)
+        cells = tuple(
+            _cell(quantity, quantity.of.get(name), comparison.recipes.get(name, name) in best)
+            for name in comparison.networks
+        )
         rows.append((_row_name(quantity), quantity.measure, cells))
     note = (
         "Under each value its 95 % interval; arrows point where people want it. ● is the best of its row, with all "
-        "that are not clearly worse. Without an interval: exact for these weights, or too few stimuli to tell."
+        "that are not clearly worse. Without an interval: exact for these weights, or of too few stimuli."
     )
     return Matrix("Where the networks stand", comparison.networks, tuple(rows), note)
 

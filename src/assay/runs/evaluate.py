@@ -19,8 +19,9 @@ from assay.core.progress import report
 from assay.measures.base import Measure
 from assay.runs.arguments import as_folder, as_measures, as_seed, as_subjects
 from assay.runs.cells import DONE, FOLDER, CellInfo, CellKey, write_cell
+from assay.runs.describing import measure_record
 from assay.runs.executor import Job, Lost, Resources, Workers, execute
-from assay.runs.manifest import Manifest, MeasureRecord, SubjectRecord, environment, now
+from assay.runs.manifest import Manifest, SubjectRecord, environment, now
 from assay.runs.measuring import CellOrder, do_cell
 from assay.runs.run import Outcome, Run
 from assay.runs.trust import Changes, Trust
@@ -109,7 +110,7 @@ class _Evaluation:
         self.present = set(folder.names(FOLDER, DONE))
         with remembering():
             self.prints = {label: measure_fingerprint(measure) for label, measure in measures.items()}
-            records = {label: _described(measure, self.prints[label]) for label, measure in measures.items()}
+            records = {label: measure_record(measure, self.prints[label]) for label, measure in measures.items()}
         place = dict(environment())
         self.manifest = Manifest("running", now(), seed=seed, ray=workers.ray, measures=records, **place)
         self.manifest.plan = None if plan is None else dict(plan)
@@ -211,31 +212,5 @@ def _subject_record(subject: Subject, content: str) -> SubjectRecord:
         str(subject.device),
         str(subject.dtype).removeprefix("torch."),
         subject.channels_last,
+        subject.recipe,
     )
-
-
-def _described(measure: Measure, content: str) -> MeasureRecord:
-    given = measure.given
-    return MeasureRecord(
-        measure=measure.name or type(measure).__qualname__,
-        value=measure.value,
-        quantity=measure.quantity,
-        higher_is=measure.higher_is,
-        code_version=measure.code_version,
-        fingerprint=content,
-        settings={name: _plain(value) for name, value in measure.settings.items()},
-        given=given,
-        defaulted=[name for name in measure.settings if name not in given],
-    )
-
-
-def _plain(value: Any) -> Any:
-    """A setting as JSON: as it is where it can be, else what it says of itself and its fingerprint."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    described = getattr(value, "description", None) or str(value)[:200]
-    return {"is": described, "fingerprint": fingerprint(value)}

@@ -35,6 +35,7 @@ class SubjectRecord:
     device: str = "cpu"
     dtype: str = "float32"
     channels_last: bool = False
+    recipe: str = ""
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,7 @@ class SubjectSource:
         device: Device to run on, such as ``cuda``.
         dtype: Precision: ``float32``, ``float64``, ``bfloat16`` or ``float16``.
         channels_last: Whether to run pictures in channels-last memory format.
+        recipe: A name that networks trained alike from other seeds share, so that reports compare recipes.
     """
 
     source: str
@@ -60,6 +61,7 @@ class SubjectSource:
     device: str | None = None
     dtype: str | None = None
     channels_last: bool = False
+    recipe: str = ""
 
     @property
     def label(self) -> str:
@@ -88,6 +90,7 @@ class SubjectSource:
             device=device,
             dtype=None if self.dtype is None else DTYPES[self.dtype],
             channels_last=self.channels_last,
+            recipe=self.recipe,
         )
 
     def _checkpoint(self) -> Checkpoint:

@@ -53,6 +53,8 @@ class Subject:
         device: Device to run on; that of the module by default.
         dtype: Precision of weights and floating-point inputs, e.g. ``torch.bfloat16``.
         channels_last: Whether to run 4-D inputs in channels-last memory format.
+        recipe: A name that networks trained alike from other seeds share; a report then compares recipes, by how far
+            their networks are apart.
 
     Example:
         >>> net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(inplace=True), nn.Linear(4, 2))
@@ -73,11 +75,13 @@ class Subject:
         device: str | torch.device | None = None,
         dtype: torch.dtype | None = None,
         channels_last: bool = False,
+        recipe: str = "",
     ) -> None:
         self.network = Network(module, preprocess, device, dtype, channels_last)
         exported = isinstance(module, torch.export.ExportedProgram)
         self.name = name or type(module if exported else self.module).__name__
         self.example = example
+        self.recipe = recipe
         self._dry_run: DryRun | None = None
         self._also_overwritten: set[str] = set()  # on paths that the dry run did not take
         self._inputs: dict[str, InputKind] | None = None

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from assay.core.errors import AssayError, nearest
+from assay.core.errors import AssayError
 from assay.core.user_code import code_in, import_named
 from assay.measures.base import Measure
+from assay.plans.places import folder_in, path_in
 from assay.plans.problems import Collector
+from assay.plans.reading import Reading
 from assay.plans.settings import Node, build, convert, read_yaml
 from assay.plans.stimuli import STIMULI
 from assay.runs.evaluate import evaluate
@@ -109,43 +111,25 @@ def read_plan(path: str | Path, problems: Collector) -> Plan:
     """Read a plan as far as it can be understood; all that is wrong with it goes to ``problems``."""
     path = Path(path)
     root = read_yaml(path)
-    entries = dict(root.items())
-    for key, node in entries.items():
-        if key not in KEYS:
-            with problems.watching():
-                node.fail(f"unknown key{nearest(key, KEYS)}")
+    reading = Reading(root, KEYS, ("subjects", "measures"), problems)
     sources: dict[str, tuple[SubjectSource, str]] = {}
-    measures: dict[str, tuple[Measure, str]] = {}
-    run, seed, resources = f"runs/{path.stem}", 0, Resources()
+
+    def subject(node: Node) -> None:
+        source = _subject(node)
+        if source.label in sources:
+            node.fail(f"a second subject is called {source.label!r}: give it a name of its own")
+        sources[source.label] = source, node.where
+
     with code_in(path.parent, changed_anew=True):
-        for node in _listed(root, "subjects", problems):
-            with problems.watching():
-                source = _subject(node)
-                if source.label in sources:
-                    node.fail(f"a second subject is called {source.label!r}: give it a name of its own")
-                sources[source.label] = source, node.where
-        data = _shared_data(entries.get("data"), problems)
-        for node in _listed(root, "measures", problems):
-            with problems.watching():
-                label, measure = load_measure(node, data)
-                if label in measures:
-                    node.fail(f"a second measure is called {label!r}: give it a name of its own")
-                if getattr(measure, "data", None) is not _STAND_IN:
-                    measures[label] = measure, node.where
-    with problems.watching():
-        run = convert(root["run"], str, {}) if "run" in entries else run
-    with problems.watching():
-        seed = convert(root["seed"], int, {}) if "seed" in entries else 0
-        if not 0 <= seed < 2**63:
-            root["seed"].fail(f"is {seed}, expected a whole number from 0 to 2⁶³ − 1")
-    with problems.watching():
-        resources = build(Resources, root["resources"]) if "resources" in entries else resources
+        reading.each("subjects", subject)
+        data = reading.take("data", lambda node: convert(node, Labelled, STIMULI), STAND_IN)
+        measures = read_measures(reading, data if "data" in reading.entries else None)
     return Plan(
         subjects=tuple(source for source, _ in sources.values()),
         measures={label: measure for label, (measure, _) in measures.items()},
-        run=run if "://" in run else str(path.parent / run),
-        seed=seed,
-        resources=resources,
+        run=reading.take("run", lambda node: folder_in(path, convert(node, str, {})), folder_in(path, f"runs/{path.stem}")),
+        seed=reading.take("seed", _seed, 0),
+        resources=reading.take("resources", lambda node: build(Resources, node), Resources()),
         text=root.value,
         places=tuple(where for _, where in sources.values()),
         measure_places={label: where for label, (_, where) in measures.items()},
@@ -153,28 +137,37 @@ def read_plan(path: str | Path, problems: Collector) -> Plan:
     )
 
 
-_STAND_IN = Labelled(np.zeros((2, 1), np.float32), np.arange(2), "data that could not be loaded")
+STAND_IN = Labelled(np.zeros((2, 3, 32, 32), np.float32), np.arange(2), "data that could not be loaded")
+"""Data in the place of those that cannot be loaded, so that the measures' own settings are read."""
 
 
-def _shared_data(node: Node | None, problems: Collector) -> Labelled | None:
-    """The data of all measures; where they cannot be loaded, others, so that the measures' own settings are read."""
-    if node is None:
-        return None
-    with problems.watching():
-        data: Labelled = convert(node, Labelled, STIMULI)
-        return data
-    return _STAND_IN
+def read_measures(reading: Reading, data: Labelled | None = None) -> dict[str, tuple[Measure, str]]:
+    """The measures of a plan by label, each with its place; what is wrong with one is kept.
+
+    Args:
+        reading: The plan, whose key ``measures`` is a list.
+        data: Data for those that take data and name none of their own; a measure that gets `STAND_IN` is left out.
+    """
+    labels: set[str] = set()
+    measures: dict[str, tuple[Measure, str]] = {}
+
+    def measure(node: Node) -> None:
+        label, made = load_measure(node, data)
+        if label in labels:
+            node.fail(f"a second measure is called {label!r}: give it a name of its own")
+        labels.add(label)
+        if getattr(made, "data", None) is not STAND_IN:
+            measures[label] = made, node.where
+
+    reading.each("measures", measure)
+    return measures
 
 
-def _listed(root: Node, key: str, problems: Collector) -> list[Node]:
-    """The entries of a list that a plan must have."""
-    with problems.watching():
-        if key not in root.value:
-            root.fail(f"lacks the key {key!r}")
-        if nodes := root[key].elements():
-            return nodes
-        root[key].fail("is an empty list")
-    return []
+def _seed(node: Node) -> int:
+    seed: int = convert(node, int, {})
+    if not 0 <= seed < 2**63:
+        node.fail(f"is {seed}, expected a whole number from 0 to 2⁶³ − 1")
+    return seed
 
 
 def _subject(node: Node) -> SubjectSource:
@@ -184,8 +177,8 @@ def _subject(node: Node) -> SubjectSource:
             transform_named(source.preprocess)
         except AssayError as error:
             raise AssayError(f"{node['preprocess'].where}: {error}") from error
-    if source.source.endswith(".onnx") and not Path(source.source).is_absolute():
-        source = replace(source, source=str(node.file.parent / source.source), name=source.name)
+    if source.source.endswith(".onnx"):
+        source = replace(source, source=str(path_in(node.file, source.source)), name=source.name)
     return source
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import yaml
 
 from assay.core.errors import AssayError, first_line, nearest
+from assay.plans.places import path_in
 from assay.plans.problems import Collector
 from assay.plans.types import LISTS, MAPPINGS, WRITABLE, expected, is_union, is_writable, plain, shown
 
@@ -193,7 +194,7 @@ def convert(node: Node, kind: Any, loaders: Mapping[Any, Loader]) -> Any:
     if kind is float and (number := _number(value)) is not None:
         return number
     if kind is Path and isinstance(value, str):
-        return (node.file.parent / value) if not Path(value).is_absolute() else Path(value)
+        return path_in(node.file, value)
     if base is np.ndarray and isinstance(value, (str, list)):
         return _array(node)
     if base in LISTS and isinstance(value, list):
@@ -247,7 +248,7 @@ def _number(value: Any) -> float | None:
 def _array(node: Node) -> Any:
     """An array: read from an .npy file, or given as a list of numbers, nested for several axes."""
     if isinstance(node.value, str):
-        file = node.file.parent / node.value
+        file = path_in(node.file, node.value)
         if file.suffix != ".npy":
             node.fail(f"is {node.value!r}, expected the path of an .npy file")
         try:

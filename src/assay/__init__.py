@@ -3,9 +3,7 @@
 Everything here is loaded when it is first used, so that ``import assay`` and ``assay --help`` take a moment.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+import typing as _typing
 
 __version__ = "0.1.0"
 
@@ -79,7 +77,7 @@ __all__ = [
     "turning_angles",
 ]
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from assay import broad, networks, stimuli, studies, training
     from assay.core.errors import AssayError
     from assay.measures.base import Measure
@@ -103,7 +101,7 @@ if TYPE_CHECKING:
     from assay.subject.subject import Subject
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _typing.Any:
     import importlib
 
     if name in _HOME:
@@ -117,4 +115,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return sorted([*__all__, "__version__"])

@@ -47,3 +47,7 @@ __all__ = [
     "sample_stratified",
     "train_and_optimize_classifier",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

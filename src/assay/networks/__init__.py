@@ -37,3 +37,7 @@ __all__ = [
     "small_vgg",
     "vgg",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

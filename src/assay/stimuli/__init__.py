@@ -64,3 +64,7 @@ __all__ = [
     "turning_objects",
     "whiten",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -67,3 +67,7 @@ __all__ = [
     "study",
     "train_corpus",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -6,3 +6,7 @@ from assay.training.result import Epoch, Trained
 from assay.training.supervised import train, train_many
 
 __all__ = ["Epoch", "Greedy", "Recipe", "Trained", "greedy", "population", "train", "train_many"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

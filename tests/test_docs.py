@@ -10,7 +10,7 @@ import yaml
 from safetensors.torch import save_file
 
 import assay
-from assay import load_plan
+from assay import Measure, load_plan
 from assay.networks import vgg
 from assay.plans.plan import load_measure
 from assay.plans.settings import read_yaml
@@ -21,8 +21,13 @@ from conftest import write_digits
 ROOT = Path(__file__).parents[1]
 PAGES = [
     *(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING")),
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "reproductions").glob("*/README.md")),
 ]
+MEASURES = {page.stem: page for page in PAGES if page.parent.name == "measures" and page.stem != "README"}
+HEADINGS = [
+    "The question", "The formula", "A picture", "An example", "What it costs", "When not to use it"
+]  # fmt: skip
 PLANS = [(p.name, text) for p in PAGES for text in re.findall(r"```yaml\n(.*?)```", p.read_text(), re.S)]
 
 
@@ -48,10 +53,28 @@ def test_plans_in_the_documentation_load_and_their_networks_are_made(page, text,
     assert all(load_measure(node, data)[1].predictors for node in root["measures"].elements())
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+    for target, heading in re.findall(r"\]\(([^)#: ]*)(?:#([^) ]+))?\)", page.read_text()):
+        linked = (page.parent / target).resolve() if target else page
+        assert linked.exists(), f"{page.name} links to {target}"
+        assert not heading or heading in anchors(linked), f"{page.name} links to {target}#{heading}"
+
+
+def anchors(page):
+    """The names by which the headings of a page can be linked to, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_measure_has_a_page_with_the_same_headings_and_a_small_picture():
+    ours = {name for name, kind in Measure.known().items() if kind.__module__.startswith("assay.")}
+    assert set(MEASURES) == ours
+    for name, page in MEASURES.items():
+        headings = re.findall(r"^## (.*)$", page.read_text(), re.M)
+        assert headings[: len(HEADINGS)] == HEADINGS and headings[len(HEADINGS) :] in ([], ["Details"]), name
+        assert f"]({name}.png)" in page.read_text() and page.with_suffix(".png").stat().st_size <= 60_000
+        assert f"({name}.md)" in (page.parent / "README.md").read_text()
 
 
 def test_the_citation_is_of_this_version():

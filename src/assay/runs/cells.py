@@ -6,7 +6,7 @@ import io
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import pandas as pd
@@ -75,7 +75,7 @@ class CellInfo:
     peak_memory_bytes: int
     peak_gpu_memory_bytes: int = 0
     error: str | None = None
-    traceback: str | None = None
+    traceback: str | None = field(default=None, repr=False)
 
     @classmethod
     def from_json(cls, data: bytes) -> CellInfo:

@@ -40,7 +40,7 @@ class Outcome:
 
 
 class Run:
-    """A run that is there: its manifest, its cells, its tables.
+    """What was measured of some networks, read from the folder of a run: tables, failures, plots, the report.
 
     ``run.table("straightness")`` is the table of a measure over all subjects, ``run.summary(…)`` the short
     one, ``run.failures`` what went wrong. ``run.plot(…)`` draws a measure, ``run.compare(a, b)`` says in what two
@@ -73,7 +73,7 @@ class Run:
 
     @property
     def path(self) -> str:
-        """Where it is."""
+        """The path of the folder of the run."""
         return self.folder.path()
 
     @cached_property
@@ -83,12 +83,12 @@ class Run:
 
     @property
     def measures(self) -> list[str]:
-        """Labels of its measures."""
+        """The labels of the measures of the run, as its tables and plots are asked for."""
         return list(self.manifest.measures)
 
     @property
     def subjects(self) -> list[str]:
-        """Names of its networks."""
+        """The names of the networks of the run."""
         return list(self.manifest.subjects)
 
     @property
@@ -109,7 +109,7 @@ class Run:
 
     @property
     def failures(self) -> list[CellInfo]:
-        """Cells that failed."""
+        """The cells that failed, each with its error and traceback."""
         return [read_cell(self.folder, name)[0] for key, name in self._files if name == key.failed]
 
     @property

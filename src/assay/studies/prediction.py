@@ -60,7 +60,7 @@ class Scoring:
 
     @property
     def statistics(self) -> dict[str, Statistic]:
-        """By the name of their column."""
+        """The statistics to compute, by the names of their columns."""
         return {
             "cmi": ConditionalMutualInformation(sizes=self.sizes),
             "cmi_distinct": ConditionalMutualInformation(sizes=self.sizes, self_pairs=False),
@@ -87,7 +87,7 @@ class Study:
     about: dict[str, Any] = field(default_factory=dict)
 
     def write(self, folder: Folder) -> None:
-        """Into a run."""
+        """Write the predictors and their scores into the folder of a run."""
         folder.write(f"{FOLDER}/networks.csv", self.networks.to_csv(index=False).encode())
         folder.write(f"{FOLDER}/ranking.csv", self.ranking.to_csv(index=False).encode())
         folder.write(

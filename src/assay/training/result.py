@@ -28,7 +28,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Trained:
-    """How a training ended.
+    """How the training of a network ended: its epochs, loss and accuracy.
 
     Args:
         status: ``"stopped"`` at the criterion; ``"ended"`` after the last epoch, with the criterion not reached or

@@ -168,7 +168,7 @@ class ClusterSeparation(Measure):
         return [Evidence(name, float(only["value"]), "", "lower", items, n=int(only["n"]), status=str(only["status"]))]
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
-        """Take the mean index."""
+        """Take the mean Davies–Bouldin index over rounds."""
         return {Predictor(QUANTITY): float(table["value"].item())}
 
     def _chosen(self, subject: Subject) -> str:

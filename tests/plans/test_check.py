@@ -103,3 +103,21 @@ def test_data_for_all_measures_are_given_once_and_their_absence_is_one_problem(t
     with pytest.raises(AssayError) as error:
         load_plan(path)
     assert str(error.value).endswith("nowhere.npz does not exist") and "plan.yaml:3: data: " in str(error.value)
+
+
+def test_the_home_folder_is_expanded_in_the_run_and_in_paths(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    path = write(tmp_path, run="~/x", subjects=["assay.networks:small_vgg"], measures=["norms"])
+    assert load_plan(path).run == str(tmp_path / "home" / "x")
+    path = write(tmp_path, subjects=["assay.networks:small_vgg"], measures=["margins"], data="~/nowhere.npz")
+    with pytest.raises(AssayError, match=str(tmp_path / "home" / "nowhere.npz")):
+        load_plan(path)
+
+
+def test_data_that_cannot_be_loaded_are_the_only_problem_of_measures_of_pictures(tmp_path):
+    path = write(
+        tmp_path, subjects=["assay.networks:small_vgg"], data="nowhere.npz", measures=["augmentation", "sharpness"]
+    )
+    with pytest.raises(AssayError, match=r"nowhere\.npz does not exist") as error:
+        load_plan(path)
+    assert not isinstance(error.value, Problems)

@@ -24,9 +24,12 @@ from assay.broad.qualitative import measure_systems
 from assay.broad.run.results import Results
 from assay.broad.systems.team import Evaluators, Module, Parts, Team, require_one_each
 from assay.broad.tasks import Task, make_tasks
-from assay.core.errors import nearest
+from assay.core.errors import AssayError
 from assay.measures.base import Measure
-from assay.plans.plan import load_measure
+from assay.plans.places import path_in
+from assay.plans.plan import read_measures
+from assay.plans.problems import Collector
+from assay.plans.reading import Reading
 from assay.plans.settings import Node, build, convert, read_yaml
 
 VIDEO = {"generated": generated_clips, "hollywood2": load_hollywood2, "folder": load_labelled_videos}
@@ -107,39 +110,67 @@ class BroadPlan:
         return analysis
 
 
-def load_broad_plan(path: str | Path) -> BroadPlan:
-    """Read and check a plan; paths in it are relative to its file."""
-    root = read_yaml(Path(path))
-    known = ("folder", "secret", "commitment", "video", "text", "protocol", "evaluators", "teams", "measures")
-    for key, node in root.items():
-        if key not in known:
-            node.fail(f"unknown key{nearest(key, known)}")
-    for key in ("secret", "evaluators", "teams"):
-        if key not in root.value:
-            root.fail(f"lacks the key {key!r}")
-    if "video" not in root.value and "text" not in root.value:
-        root.fail("lacks both 'video' and 'text': there is nothing to evaluate on")
-    folder = convert(root["folder"], str, {}) if "folder" in root.value else f"runs/{Path(path).stem}"
-    if "://" not in folder and not Path(folder).is_absolute():
-        folder = str(Path(path).parent / folder)
-    secret = _secret(root["secret"])
-    if "commitment" in root.value:
-        verify_commitment(secret, convert(root["commitment"], str, {}))
-    protocol = build(Protocol, root["protocol"]) if "protocol" in root.value else Protocol()
+KEYS = ("folder", "secret", "commitment", "video", "text", "protocol", "evaluators", "teams", "measures")
+
+
+def load_broad_plan(path: str | Path, with_data: bool = False) -> BroadPlan:
+    """Read and check a plan; paths in it are relative to its file.
+
+    Args:
+        path: The plan's file.
+        with_data: Whether to load the data too, so that what is wrong with them is named with all other problems.
+    """
+    path = Path(path)
+    root = read_yaml(path)
+    reading = Reading(root, KEYS, ("secret", "evaluators", "teams"))
+    problems, entries = reading.problems, reading.entries
+    secret = reading.take("secret", _secret, "")
+    if secret:
+        reading.take("commitment", lambda node: verify_commitment(secret, convert(node, str, {})), None)
+    evaluators = reading.take("evaluators", lambda node: _evaluators(node, problems), {})
+    teams = tuple(reading.each("teams", _team))
+    with problems.watching():
+        require_one_each(teams)
+    video, text = entries.get("video"), entries.get("text")
+    if entries and video is None and text is None:
+        with problems.watching():
+            root.fail("lacks both 'video' and 'text': there is nothing to evaluate on")
+    for key, data, known in (("video", video, VIDEO), ("text", text, TEXT)):
+        if data is not None:
+            with problems.watching():
+                _kind(data, known)
+            with problems.watching():
+                if "evaluators" in entries and key not in dict(entries["evaluators"].items()):
+                    data.fail(f"the evaluators have no modules for {key}")
+    plan = BroadPlan(
+        folder=reading.folder("folder", f"runs/{path.stem}"),
+        secret=secret,
+        protocol=reading.take("protocol", lambda node: build(Protocol, node), Protocol()),
+        teams=teams,
+        evaluators=evaluators,
+        video=video,
+        text=text,
+        measures={label: measure for label, (measure, _) in read_measures(reading).items()},
+        written={} if not entries else {k: v for k, v in root.value.items() if k != "secret"},
+    )
+    if with_data:
+        for load in (plan.load_video, plan.load_text):
+            with problems.watching():
+                load()
+    problems.raise_any()
+    return plan
+
+
+def _evaluators(node: Node, problems: Collector) -> dict[Modality, Evaluators]:
+    """The evaluators' own modules, by modality."""
     evaluators: dict[Modality, Evaluators] = {}
-    for key, node in root["evaluators"].items():
-        evaluators[_modality(key, node)] = build(Evaluators, node, {Module: _module})
-    teams = tuple(_team(node) for node in root["teams"].elements())
-    if not teams:
-        root["teams"].fail("is an empty list")
-    require_one_each(teams)
-    video, text = (root[key] if key in root.value else None for key in ("video", "text"))
-    for key, data in (("video", video), ("text", text)):
-        if data is not None and key not in evaluators:
-            data.fail(f"the evaluators have no modules for {key}")
-    measures = dict(load_measure(node) for node in root["measures"].elements()) if "measures" in root.value else {}
-    written = {k: v for k, v in root.value.items() if k != "secret"}
-    return BroadPlan(folder, secret, protocol, teams, evaluators, video, text, measures, written)
+
+    def modules(key: str, entry: Node) -> None:
+        modality = _modality(key, entry)
+        evaluators[modality] = build(Evaluators, entry, {Module: _module})
+
+    Reading(node, problems=problems).every(modules)
+    return evaluators
 
 
 def _secret(node: Node) -> str:
@@ -151,7 +182,7 @@ def _secret(node: Node) -> str:
             node.fail(f"the environment has no variable {rest!r}")
         return os.environ[rest]
     if kind == "file":
-        file = node.file.parent / rest
+        file = path_in(node.file, rest)
         if not file.exists():
             node.fail(f"no such file {file}: write a long random line into it, and publish its commitment")
         return file.read_text().strip()
@@ -168,15 +199,21 @@ def _modality(key: str, node: Node) -> Modality:
 
 def _team(node: Node) -> Team:
     parts: dict[Modality, Parts] = {}
-    rest = {}
-    for key, entry in node.items():
-        if key in ("video", "text"):
-            parts[_modality(key, entry)] = build(Parts, entry, {Module: _module})
-        else:
-            rest[key] = entry.value
-    if not parts:
-        node.fail("lacks both 'video' and 'text': a team has a system for at least one of them")
-    return build(Team, replace(node, value=rest), parts=parts)
+    reading = Reading(node)
+    for key in ("video", "text"):
+        if made := reading.take(key, lambda entry: build(Parts, entry, {Module: _module}), None):
+            parts[_modality(key, node)] = made
+    if reading.entries and not {"video", "text"} & reading.entries.keys():
+        with reading.problems.watching():
+            node.fail("lacks both 'video' and 'text': a team has a system for at least one of them")
+    rest = {key: entry.value for key, entry in reading.entries.items() if key not in ("video", "text")}
+    team = None
+    if reading.entries:
+        with reading.problems.watching():
+            team = build(Team, replace(node, value=rest), parts=parts)
+    reading.problems.raise_any()
+    assert team is not None  # else there was a problem
+    return team
 
 
 def _module(node: Node) -> Module:
@@ -184,19 +221,12 @@ def _module(node: Node) -> Module:
     if isinstance(node.value, str):
         module = Module(node.value)
     else:
-        entries = dict(node.items())
-        for key, entry in entries.items():
-            if key not in ("module", "parameters", "frozen"):
-                entry.fail(f"unknown key{nearest(key, ('module', 'parameters', 'frozen'))}")
-        if "module" not in entries:
-            node.fail("lacks the key 'module'")
-        given = entries.get("parameters")
-        if given is not None and isinstance(given.value, str):
-            given = read_yaml(_path(given))
-        parameters = {key: entry.value for key, entry in given.items()} if given is not None else {}
-        frozen = convert(entries["frozen"], str, {}) if "frozen" in entries else None
-        module = build(Module, replace(node, value={}), name=convert(entries["module"], str, {}),
-                     parameters=parameters, frozen=frozen)  # fmt: skip
+        reading = Reading(node, ("module", "parameters", "frozen"), ("module",))
+        name = reading.take("module", lambda entry: convert(entry, str, {}), "")
+        parameters = reading.take("parameters", _parameters, {})
+        frozen = reading.take("frozen", lambda entry: convert(entry, str, {}), None)
+        reading.problems.raise_any()
+        module = build(Module, replace(node, value={}), name=name, parameters=parameters, frozen=frozen)
     try:
         module.factory()
     except Exception as error:
@@ -204,19 +234,31 @@ def _module(node: Node) -> Module:
     return module
 
 
+def _parameters(node: Node) -> dict[str, Any]:
+    """The parameters of a module: a mapping, or the path of a YAML file that holds one."""
+    given = read_yaml(_path(node)) if isinstance(node.value, str) else node
+    return {key: entry.value for key, entry in given.items()}
+
+
 def _path(node: Node) -> Path:
     path: Path = convert(node, Path, {})
     return path
 
 
-def _data(node: Node, known: Mapping[str, Any]) -> Any:
-    """Load data as a plan describes them: one of the known kinds, with its settings."""
+def _kind(node: Node, known: Mapping[str, Any]) -> tuple[str, Node]:
+    """The kind of data that a plan names, one of those known, and its settings."""
     entries = dict(node.items())
     if len(entries) != 1 or next(iter(entries)) not in known:
         node.fail(f"is one of {', '.join(known)} with its settings")
-    kind, settings = next(iter(entries.items()))
-    if kind == "generated":
-        return build(known[kind], settings)
-    if isinstance(settings.value, str):
-        return known[kind](_path(settings))
+    return next(iter(entries.items()))
+
+
+def _data(node: Node, known: Mapping[str, Any]) -> Any:
+    """Load data as a plan describes them: one of the known kinds, with its settings."""
+    kind, settings = _kind(node, known)
+    if kind != "generated" and isinstance(settings.value, str):
+        try:
+            return known[kind](_path(settings))
+        except AssayError as error:
+            raise AssayError(f"{settings.where}: {error}") from error
     return build(known[kind], settings)

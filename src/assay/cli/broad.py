@@ -46,7 +46,7 @@ def check(
     from assay.core.user_code import code_in
 
     with code_in(plan.parent):
-        loaded = load_broad_plan(plan)
+        loaded = load_broad_plan(plan, with_data=True)
         tasks = loaded.tasks()
         listed = runs(tasks, loaded.teams, loaded.evaluators, loaded.protocol)
         checks = []

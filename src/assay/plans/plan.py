@@ -12,7 +12,7 @@ import numpy as np
 from assay.core.errors import AssayError
 from assay.core.user_code import code_in, import_named
 from assay.measures.base import Measure
-from assay.plans.places import folder_in, path_in
+from assay.plans.places import path_in
 from assay.plans.problems import Collector
 from assay.plans.reading import Reading
 from assay.plans.settings import Node, build, convert, read_yaml
@@ -127,7 +127,7 @@ def read_plan(path: str | Path, problems: Collector) -> Plan:
     return Plan(
         subjects=tuple(source for source, _ in sources.values()),
         measures={label: measure for label, (measure, _) in measures.items()},
-        run=reading.take("run", lambda node: folder_in(path, convert(node, str, {})), folder_in(path, f"runs/{path.stem}")),
+        run=reading.folder("run", f"runs/{path.stem}"),
         seed=reading.take("seed", _seed, 0),
         resources=reading.take("resources", lambda node: build(Resources, node), Resources()),
         text=root.value,

@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from assay.core.errors import nearest
+from assay.plans.places import folder_in
 from assay.plans.problems import Collector
-from assay.plans.settings import Node
+from assay.plans.settings import Node, convert
 
 T = TypeVar("T")
 
@@ -23,7 +24,6 @@ class Reading:
 
     Example:
         >>> from pathlib import Path
-        >>> from assay.plans.settings import convert
         >>> plan = Node({"seed": "one", "runn": "x"}, Path("plan.yaml"))
         >>> reading = Reading(plan, known=("seed", "run"), required=("seed",))
         >>> reading.take("seed", lambda node: convert(node, int, {}), 0)
@@ -61,6 +61,11 @@ class Reading:
             with self.problems.watching():
                 return read(self.entries[key])
         return default
+
+    def folder(self, key: str, default: str) -> str:
+        """Read an entry that names the folder or URL of results, as `assay.plans.places.folder_in` understands it."""
+        file = self.node.file
+        return self.take(key, lambda node: folder_in(file, convert(node, str, {})), folder_in(file, default))
 
     def each(self, key: str, read: Callable[[Node], T]) -> list[T]:
         """Read every element of a list that must not be empty, without those that something is wrong with."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.core.errors import nearest
 from assay.measures.base import Measure
-from assay.plans.plan import load_measure
+from assay.plans.plan import STAND_IN, read_measures
+from assay.plans.reading import Reading
 from assay.plans.settings import Node, build, convert, read_yaml
 from assay.studies.corpus.corpus import Corpus
 from assay.studies.corpus.pgdl import load_pgdl
@@ -40,28 +40,26 @@ class StudyPlan:
 
 def load_study_plan(path: str | Path) -> StudyPlan:
     """Read and check a plan whose corpus is already trained; paths in it are relative to its file."""
-    root = read_yaml(Path(path))
-    entries = dict(root.items())
-    for key, node in entries.items():
-        if key not in (*KEYS, "pgdl"):
-            node.fail(f"unknown key{nearest(key, (*KEYS, 'pgdl'))}")
-    if "measures" not in entries:
-        root.fail("lacks the key 'measures'")
-    corpus = _corpus(root, entries)
-    measures: dict[str, Measure] = {}
-    for node in entries["measures"].elements():
-        label, measure = load_measure(node, corpus.train)
-        if label in measures:
-            node.fail(f"a second measure is called {label!r}: give it a name of its own")
-        measures[label] = measure
-    run = convert(entries["run"], str, {}) if "run" in entries else f"runs/{Path(path).stem}-study"
-    scoring = build(Scoring, entries["scoring"]) if "scoring" in entries else Scoring()
-    return StudyPlan(corpus, measures, str(Path(path).parent / run), scoring, root.value)
+    path = Path(path)
+    root = read_yaml(path)
+    known = (*KEYS, "pgdl")
+    reading = Reading(root, known, ("measures",))
+    problems = reading.problems
+    corpus: Corpus | None = None
+    if reading.entries:
+        with problems.watching():
+            corpus = _corpus(root, reading.entries, known)
+    measures = read_measures(reading, STAND_IN if corpus is None else corpus.train)
+    run = reading.folder("run", f"runs/{path.stem}-study")
+    scoring = reading.take("scoring", lambda node: build(Scoring, node), Scoring())
+    problems.raise_any()
+    assert corpus is not None  # else there was a problem
+    return StudyPlan(corpus, {label: measure for label, (measure, _) in measures.items()}, run, scoring, root.value)
 
 
-def _corpus(root: Node, entries: dict[str, Node]) -> Corpus:
+def _corpus(root: Node, entries: Mapping[str, Node], known: tuple[str, ...]) -> Corpus:
     if "pgdl" not in entries:
-        corpus = TrainedCorpus(corpus_plan(root))
+        corpus = TrainedCorpus(corpus_plan(root, known))
         if not len(corpus):
             root.fail("has a corpus with no network: train it first (assay corpus train)")
         return corpus

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from assay import AssayError
+from assay.plans.problems import Problems
 from assay.studies import accuracy, load_corpus, load_corpus_plan, load_study_plan, study, train_corpus
 from assay.training.augmentation import Augment
 from conftest import write_digits
@@ -163,6 +164,39 @@ def test_plans_that_cannot_be(folder, tmp_path, old, new, words):
     (tmp_path / "plan.yaml").write_text(PLAN.replace(old, new))
     with pytest.raises(AssayError, match=words):
         train_corpus(load_corpus_plan(tmp_path / "plan.yaml"))
+
+
+def test_all_problems_of_a_plan_are_named_at_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    changes = {
+        "depth: [1, 2]": "deepth: [1, 2]",
+        "[0.03, 0.01, 0.003]": "[0.03, fast]",
+        "corpus: six": "corpus: ~/six\nseed: one",
+        "optimizer: adam": "optimiser: adam",
+        "{measure: norms}": "{measure: norm}",
+        "draws: 50": "draw: 50",
+    }
+    text = PLAN
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    (tmp_path / "plan.yaml").write_text(text)
+    expected = [
+        "seed: is 'one'",
+        "grid.deepth: unknown hyper-parameter",
+        "grid.learning_rate[1]: is 'fast'",
+        "training.optimiser: unknown setting",
+    ]
+    with pytest.raises(Problems) as error:
+        load_corpus_plan(tmp_path / "plan.yaml")
+    assert [any(words in said for said in error.value.sentences) for words in expected] == [True] * 4
+    with pytest.raises(Problems) as error:
+        load_study_plan(tmp_path / "plan.yaml")
+    expected += ["measures[1].measure: unknown measure 'norm'", "scoring.draw: unknown key; did you mean 'draws'?"]
+    for words in expected:
+        assert any(words in said for said in error.value.sentences), (words, error.value.sentences)
+    assert len(error.value.sentences) == len(expected)
+    (tmp_path / "plan.yaml").write_text(PLAN.replace("corpus: six", "corpus: ~/six"))
+    assert load_corpus_plan(tmp_path / "plan.yaml").folder == str(tmp_path / "home" / "six")
 
 
 def test_a_network_that_diverges_is_left_out(folder, tmp_path):

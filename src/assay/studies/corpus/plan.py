@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import itertools
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from torch import nn
 
 from assay.core.errors import AssayError, nearest
 from assay.networks import FullyConvolutional, NetworkInNetwork, resnet, vgg
+from assay.plans.problems import Collector
+from assay.plans.reading import Reading
 from assay.plans.settings import Node, build, convert, read_yaml
 from assay.stimuli.labelled import Labelled, load_labelled
 from assay.training.augmentation import Augment
@@ -112,45 +115,78 @@ def load_corpus_plan(path: str | Path) -> CorpusPlan:
     return corpus_plan(root)
 
 
-def corpus_plan(root: Node) -> CorpusPlan:
-    """Check the training part of a plan that has been read, and make a `CorpusPlan` of it."""
-    entries = dict(root.items())
-    for key, node in entries.items():
-        if key not in KEYS:
-            node.fail(f"unknown key{nearest(key, KEYS)}")
-    for key in ("network", "data", "grid"):
-        if key not in entries:
-            root.fail(f"lacks the key {key!r}")
-    network = convert(root["network"], str, {})
-    if network not in FACTORIES:
-        root["network"].fail(f"unknown network {network!r}{nearest(network, FACTORIES)}")
-    kinds = _settings(FACTORIES[network])
+def corpus_plan(root: Node, known: Collection[str] | None = None) -> CorpusPlan:
+    """Check the training part of a plan that has been read, and make a `CorpusPlan` of it; all problems are raised.
+
+    Args:
+        root: The plan.
+        known: The keys that it may have; by default `KEYS`.
+    """
+    reading = Reading(root, KEYS if known is None else known, ("network", "data", "grid"))
+    network = reading.take("network", _network, "")
     grid: dict[str, tuple[Any, ...]] = {}
     fixed: dict[str, Any] = {}
-    for key, node in root["grid"].items():
-        if key not in kinds:
-            node.fail(f"unknown hyper-parameter of {network}{nearest(key, kinds)}")
-        if isinstance(node.value, list):
-            grid[key] = _levels(node, kinds[key])
-        else:
-            fixed[key] = convert(node, kinds[key], {})
-    if not grid:
-        root["grid"].fail("has no hyper-parameter with a list of values: nothing differs between the networks")
-    for key, node in entries["training"].items() if "training" in entries else ():
-        if key not in kinds or key in grid or key in fixed:
-            node.fail("is in the grid too: give it once" if key in kinds else f"unknown setting{nearest(key, kinds)}")
-        fixed[key] = convert(node, kinds[key], {})
-    optional = {k: convert(root[k], kind, {}) for k, kind in _OPTIONAL.items() if k in root.value}
-    folder = optional.pop("corpus", f"runs/{root.file.stem}")
-    data = build(CorpusData, root["data"])
-    path = str(root.file.parent / folder)
-    plan = CorpusPlan(network, data, grid, fixed, path, text=root.value, file=str(root.file.absolute()), **optional)
+    if network:
+        kinds = _settings(FACTORIES[network])
+        reading.take("grid", lambda node: _read_grid(node, network, kinds, grid, fixed), None)
+        reading.take("training", lambda node: _read_training(node, kinds, grid, fixed), None)
+    optional = {
+        key: reading.take(key, partial(convert, kind=kind, loaders={}), None) for key, kind in _OPTIONAL.items()
+    }
+    optional = {key: value for key, value in optional.items() if value is not None}
+    folder = reading.folder("corpus", f"runs/{root.file.stem}")
+    data = reading.take("data", lambda node: build(CorpusData, node), CorpusData(Path()))
+    reading.problems.raise_any()
+    plan = CorpusPlan(network, data, grid, fixed, folder, text=root.value, file=str(root.file.absolute()), **optional)
     _check_recipes(plan, root)
     return plan
 
 
-_OPTIONAL: dict[str, Any] = {"corpus": str, "seed": int, "device": str, "at_once": int}
-KEYS = ("network", "data", "grid", "training", *_OPTIONAL, "measures", "run", "scoring")
+def _network(node: Node) -> str:
+    network: str = convert(node, str, {})
+    if network not in FACTORIES:
+        node.fail(f"unknown network {network!r}{nearest(network, FACTORIES)}")
+    return network
+
+
+def _read_grid(
+    node: Node, network: str, kinds: Mapping[str, Any], grid: dict[str, tuple[Any, ...]], fixed: dict[str, Any]
+) -> None:
+    """Read the hyper-parameters: those with a list of values into ``grid``, those with one into ``fixed``."""
+    reading = Reading(node)
+
+    def hyperparameter(key: str, entry: Node) -> None:
+        if key not in kinds:
+            entry.fail(f"unknown hyper-parameter of {network}{nearest(key, kinds)}")
+        if isinstance(entry.value, list):
+            grid[key] = _levels(entry, kinds[key])
+        else:
+            fixed[key] = convert(entry, kinds[key], {})
+
+    reading.every(hyperparameter)
+    if reading.entries and not any(isinstance(entry.value, list) for entry in reading.entries.values()):
+        with reading.problems.watching():
+            node.fail("has no hyper-parameter with a list of values: nothing differs between the networks")
+    reading.problems.raise_any()
+
+
+def _read_training(
+    node: Node, kinds: Mapping[str, Any], grid: Mapping[str, tuple[Any, ...]], fixed: dict[str, Any]
+) -> None:
+    """Read the settings that all networks share into ``fixed``."""
+    reading = Reading(node)
+
+    def setting(key: str, entry: Node) -> None:
+        if key not in kinds or key in grid or key in fixed:
+            entry.fail("is in the grid too: give it once" if key in kinds else f"unknown setting{nearest(key, kinds)}")
+        fixed[key] = convert(entry, kinds[key], {})
+
+    reading.every(setting)
+    reading.problems.raise_any()
+
+
+_OPTIONAL: dict[str, Any] = {"seed": int, "device": str, "at_once": int}
+KEYS = ("network", "data", "grid", "training", "corpus", *_OPTIONAL, "measures", "run", "scoring")
 """The keys of a plan: what is trained, and what is measured afterwards."""
 
 
@@ -163,7 +199,7 @@ def _settings(factory: Callable[..., nn.Module]) -> dict[str, Any]:
 
 
 def _levels(node: Node, kind: Any) -> tuple[Any, ...]:
-    levels = tuple(convert(entry, kind, {}) for entry in node.elements())
+    levels: tuple[Any, ...] = convert(node, tuple[kind, ...], {})
     if not levels:
         node.fail("is an empty list")
     if len(set(levels)) < len(levels):
@@ -173,11 +209,11 @@ def _levels(node: Node, kind: Any) -> tuple[Any, ...]:
 
 def _check_recipes(plan: CorpusPlan, root: Node) -> None:
     """Make every recipe once, so that an impossible one is an error before hours of training, not after."""
+    problems = Collector()
     for number, hyperparameters in enumerate(plan.combinations().values()):
-        try:
+        with problems.watching(root["grid"].where):
             plan.recipe(hyperparameters, number, (0.0,), (1.0,))
-        except AssayError as error:
-            root["grid"].fail(str(error))
+    problems.raise_any()
 
 
 def _sample(data: Labelled, count: int | None, seed: int) -> Labelled:

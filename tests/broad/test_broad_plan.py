@@ -1,0 +1,82 @@
+"""All problems of a plan of a broad evaluation are named at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from assay.broad import load_broad_plan
+from assay.plans.problems import Problems
+
+TWINS = Path(__file__).parents[2] / "reproductions" / "broad-evaluation-2010" / "twins-small.yaml"
+GOOD = {
+    "secret": "not a secret",
+    "text": {"generated": {"count": 60, "restaurants": 5}},
+    "evaluators": {"text": {"extractor": "bag_of_words", "classifier": "logistic"}},
+    "teams": [
+        {
+            "letter": "s",
+            "name": "Small",
+            "text": {"preprocessor": "bag_of_words", "learner": "sparse_autoencoder", "classifier": "logistic"},
+        }
+    ],
+}
+
+
+def write(folder: Path, plan: dict) -> Path:
+    path = folder / "plan.yaml"
+    path.write_text(yaml.safe_dump(plan, sort_keys=False))
+    return path
+
+
+def test_all_problems_are_named_with_those_of_the_data(tmp_path):
+    team = GOOD["teams"][0]
+    plan = GOOD | {
+        "folde": "x",
+        "video": {"holywood2": "data"},
+        "text": {"csv": "nowhere.csv"},
+        "protocol": {"k": "three", "phases": "end"},
+        "evaluators": {"text": {"extractor": "bag_of_word", "classifier": "logistic"}, "sound": {}},
+        "teams": [
+            team | {"letter": "SS"},
+            team | {"nam": "x", "text": team["text"] | {"learner": {"modul": "isa"}}},
+            {"letter": "t", "name": "None"},
+        ],
+        "measures": ["norm", "norms"],
+    }
+    with pytest.raises(Problems) as error:
+        load_broad_plan(write(tmp_path, plan), with_data=True)
+    expected = [
+        "folde: unknown key; did you mean 'folder'?",
+        "video: is one of generated, hollywood2, folder",
+        "video: the evaluators have no modules for video",
+        "text.csv: ",
+        "protocol.k: is 'three', expected a whole number",
+        "protocol.phases: unknown key; did you mean 'phase'?",
+        "evaluators.text.extractor: ",
+        "evaluators.sound: 'sound' is not 'video' or 'text'",
+        "teams[0]: team 'Small': letter='SS'",
+        "teams[1].nam: unknown key",
+        "teams[1].text.learner.modul: unknown key; did you mean 'module'?",
+        "teams[1].text.learner: lacks the key 'module'",
+        "teams[2]: lacks both 'video' and 'text'",
+        "measures[0].measure: unknown measure 'norm'",
+    ]
+    said = error.value.sentences
+    for sentence in expected:
+        assert any(sentence in one for one in said), (sentence, said)
+    assert len(said) == len(expected), said
+
+
+def test_the_home_folder_is_expanded_and_the_default_is_beside_the_plan(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    path = write(tmp_path, GOOD)
+    assert load_broad_plan(path).folder == str(tmp_path / "runs" / "plan")
+    assert load_broad_plan(write(tmp_path, GOOD | {"folder": "~/x"})).folder == str(tmp_path / "home" / "x")
+
+
+def test_the_example_has_no_problem():
+    plan = load_broad_plan(TWINS)
+    assert [team.letter for team in plan.teams] == ["n", "s"] and list(plan.measures) == ["invariance"]

@@ -13,6 +13,7 @@ import torch
 
 import assay
 from assay import Measure
+from assay.core.source_code import dependencies
 
 SOURCE = Path(assay.__file__).parent
 # The column of rooms, from the ground up: a room imports only from itself and from rooms below it.
@@ -84,6 +85,22 @@ def test_imports_point_down_the_column():
         for target in rooms_imported(path) & LEVEL.keys():
             below = LEVEL[target] < LEVEL[room(path)]
             assert below or target == room(path), f"{path.relative_to(SOURCE)} imports {target}"
+
+
+def test_only_one_place_names_a_room_above_to_import_it_when_asked():
+    """An import by name would go round the test above. There is one, for what runs and measures show in a notebook."""
+    naming = set()
+    for path in FILES:
+        above = {name for name in LEVEL if LEVEL[name] > LEVEL[room(path)]}
+        texts = [n.value for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Constant)]
+        written = [text.split(".") for text in texts if isinstance(text, str) and text.startswith("assay.")]
+        if any(len(parts) > 1 and parts[1] in above for parts in written):
+            naming.add(str(path.relative_to(SOURCE)))
+    assert naming == {"core/showing.py"}
+    asking = {name for name, targets in IMPORTED.items() if "assay.core.showing" in targets}
+    assert asking == {"assay.runs.run", "assay.measures.base"}
+    # The report is no part of what a cell depends on: an edit to it throws no result away.
+    assert not [name for name in dependencies("assay.measures.base") if name.startswith("assay.report")]
 
 
 def test_every_room_has_its_place_in_the_column_and_no_file_is_loose():

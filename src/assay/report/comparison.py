@@ -14,10 +14,11 @@ from assay.runs.run import Run
 from assay.stats.differences import Difference, difference, interval
 from assay.stats.evidence import Evidence
 from assay.stats.seeds import SeedSpread, difference_of_recipes, mean_evidence, spread_of_replicates
-from assay.studies.portraits import Portraits
+from assay.studies.portraits import Answer, Portraits
 
 MOST_SENTENCES = 7
 FEWEST_DEGREES = 4  # of freedom, below which the spread over seeds is taken from the reference networks if it is there
+BESIDE_REFERENCES = 5  # networks, above which the matrix leaves no room for reference networks
 MANY_NETWORKS = 12  # above this the matrix shows how the networks are spread instead of each
 
 
@@ -67,12 +68,14 @@ class Comparison:
         networks: The names of the networks.
         recipes: The recipe of the networks that have one.
         portraits: The reference networks.
+        answers: What reference networks answered to the same questions, by network, measure and quantity.
     """
 
     quantities: tuple[Quantity, ...]
     networks: tuple[str, ...]
     recipes: Mapping[str, str] = field(default_factory=dict)
     portraits: Portraits = field(default_factory=Portraits)
+    answers: Mapping[str, Mapping[tuple[str, str], Answer]] = field(default_factory=dict)
 
     @classmethod
     def of_run(cls, run: Run) -> Comparison:
@@ -90,7 +93,9 @@ class Comparison:
                 distinct[quantity.name] = quantity
         subjects = run.manifest.subjects
         recipes = {name: record.recipe for name, record in subjects.items() if record.recipe}
-        return cls(tuple(distinct.values()), tuple(subjects), recipes, Portraits.shipped())
+        portraits = Portraits.shipped()
+        answers = portraits.answers(run.manifest.measures)
+        return cls(tuple(distinct.values()), tuple(subjects), recipes, portraits, answers)
 
     def members(self, quantity: Quantity) -> dict[str, list[Evidence]]:
         """The evidence of the networks of every recipe."""
@@ -241,18 +246,22 @@ def matrix(comparison: Comparison) -> Matrix:
     if len(comparison.networks) > MANY_NETWORKS:
         return _spread(comparison)
     rows = []
+    answers = comparison.answers if len(comparison.networks) <= BESIDE_REFERENCES else {}
     for quantity in comparison.quantities:
         best = comparison.best(quantity)
         cells = tuple(
             _cell(quantity, quantity.of.get(name), comparison.recipes.get(name, name) in best)
             for name in comparison.networks
         )
+        cells += tuple(_answered(quantity, of.get((quantity.measure, quantity.name))) for of in answers.values())
         rows.append((_row_name(quantity), quantity.measure, cells))
     note = (
         "Under each value its 95 % interval; arrows point where people want it. ● is the best of its row, with all "
         "that are not clearly worse. Without an interval: exact for these weights, or of too few stimuli."
     )
-    return Matrix("Where the networks stand", comparison.networks, tuple(rows), note)
+    if answers:
+        note += " Reference networks come with assay; they were asked the same, of the stimuli that come with it."
+    return Matrix("Where the networks stand", comparison.networks, tuple(rows), note, tuple(answers))
 
 
 def _row_name(quantity: Quantity) -> str:
@@ -265,6 +274,15 @@ def _cell(quantity: Quantity, evidence: Evidence | None, best: bool) -> MatrixCe
     bounds = interval(evidence)
     spread = "" if bounds is None else f"{quantity.shown(bounds[0])} to {quantity.shown(bounds[1])}"
     return MatrixCell(quantity.shown(evidence.value), spread, best)
+
+
+def _answered(quantity: Quantity, answer: Answer | None) -> MatrixCell:
+    """The cell of a reference network."""
+    if answer is None:
+        return MatrixCell("–", "", False)
+    value, low, high = answer
+    spread = "" if low is None or high is None else f"{quantity.shown(low)} to {quantity.shown(high)}"
+    return MatrixCell(quantity.shown(value), spread, False)
 
 
 def _spread(comparison: Comparison) -> Matrix:

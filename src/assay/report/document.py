@@ -136,12 +136,16 @@ class MatrixCell:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Numbers by rows and columns: for each row its name, the measure it comes from, and its cells."""
+    """Numbers by rows and columns: for each row its name, the measure it comes from, and its cells.
+
+    The columns of reference networks stand behind the others, in a quieter colour.
+    """
 
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, str, tuple[MatrixCell, ...]], ...]
     note: str
+    references: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

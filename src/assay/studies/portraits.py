@@ -14,7 +14,10 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
+from assay.runs.manifest import MeasureRecord
 from assay.stats.seeds import SeedSpread
+
+Answer = tuple[float, float | None, float | None]
 
 
 @dataclass(frozen=True)
@@ -28,17 +31,15 @@ class Replicates:
 
 @dataclass(frozen=True)
 class Portrait:
-    """The numbers of one reference network, on the stimuli that an examination shows to networks of its input shape.
+    """The numbers of one reference network, on stimuli that come with assay.
 
     Args:
         name: What the network is.
-        shape: Shape of one input.
-        numbers: Value and 95 % interval (None where there is none) by question and quantity.
+        numbers: Value and 95 % interval (None where there is none), by what was asked (see `asked`) and quantity.
     """
 
     name: str
-    shape: tuple[int, ...]
-    numbers: Mapping[str, Mapping[str, tuple[float, float | None, float | None]]]
+    numbers: Mapping[str, Mapping[str, Answer]]
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,7 @@ class Portraits:
             tuple(
                 Portrait(
                     one["name"],
-                    tuple(one["shape"]),
-                    {label: {q: tuple(v) for q, v in of.items()} for label, of in one["numbers"].items()},
+                    {question: {q: tuple(v) for q, v in of.items()} for question, of in one["numbers"].items()},
                 )
                 for one in data["networks"]
             ),
@@ -108,6 +108,34 @@ class Portraits:
         widest = max(recipes.values(), key=lambda of: of.sd)
         return SeedSpread(widest.sd, widest.n - 1)
 
-    def of_shape(self, shape: Sequence[int]) -> list[Portrait]:
-        """The networks that take inputs of a shape."""
-        return [one for one in self.networks if one.shape == tuple(shape)]
+    def answers(self, measures: Mapping[str, MeasureRecord]) -> dict[str, dict[tuple[str, str], Answer]]:
+        """What the reference networks answered to the questions of a run: by network, measure and quantity.
+
+        Args:
+            measures: The measures of the run, as its manifest describes them.
+        """
+        questions = {label: asked(record) for label, record in measures.items()}
+        answers = {
+            portrait.name: {
+                (label, quantity): answer
+                for label, question in questions.items()
+                for quantity, answer in portrait.numbers.get(question, {}).items()
+            }
+            for portrait in self.networks
+        }
+        return {name: of for name, of in answers.items() if of}
+
+
+def asked(record: MeasureRecord) -> str:
+    """A question in words: the measure, its settings, and what it shows; the same words mean the same question.
+
+    Example:
+        >>> asked(MeasureRecord("norms", settings={"shape": [3, 32, 32], "batch_size": 64}))
+        'norms: shape [3, 32, 32]'
+    """
+    shown = {
+        name: value["is"] if isinstance(value, Mapping) and "is" in value else value
+        for name, value in record.settings.items()
+        if name not in ("batch_size", "bootstrap", "seed")  # they change how sure a number is, not what it is
+    }
+    return f"{record.measure}: " + ", ".join(f"{name} {value}" for name, value in sorted(shown.items()))

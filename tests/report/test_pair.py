@@ -55,14 +55,33 @@ def test_what_a_notebook_shows_is_escaped_and_has_no_numbers_that_are_not_known(
 
 
 def test_networks_that_are_not_there_are_named(run):
-    with pytest.raises(AssayError, match="a='wild' is no network of this run; did you mean 'wide'"):
+    with pytest.raises(AssayError, match="a='wild' is no network or recipe of this run; did you mean 'wide'"):
         run.compare("wild", "third")
-    with pytest.raises(AssayError, match="name the two networks to compare, of: wide, <narrow>, third"):
+    with pytest.raises(AssayError, match="name the two networks or recipes to compare, of: wide, <narrow>, third"):
         run.compare()
-    with pytest.raises(AssayError, match="both 'wide'"):
+    with pytest.raises(AssayError, match="stand for the same network"):
         run.compare("wide", "wide")
 
 
 def test_the_two_networks_of_a_run_need_not_be_named(tmp_path):
     two = assay.evaluate({"a": network(1.0), "b": network(0.2)}, assay.Margins(DATA), tmp_path)
     assert (two.compare().a, two.compare().b) == ("a", "b")
+
+
+def test_networks_of_one_recipe_are_compared_as_one(tmp_path):
+    weights = {"wide": (0.9, 1.0, 0.8), "narrow": (0.0, 0.05, 0.1)}
+    subjects = [
+        assay.Subject(network(w), f"{recipe} {i}", recipe=recipe)
+        for recipe in weights
+        for i, w in enumerate(weights[recipe])
+    ]
+    run = assay.evaluate(subjects, assay.Margins(DATA), tmp_path)
+    differences = run.compare()
+    row = differences.table.set_index("quantity").loc["accuracy"]
+    values = run.table("margins").query("quantity == 'accuracy' and layer == ''")["value"].to_numpy()
+    assert (differences.a, differences.b) == ("wide", "narrow")
+    assert row["a"] == pytest.approx(values[:3].mean()) and row["b"] == pytest.approx(values[3:].mean())
+    assert row["clear"] and row["low_over_seeds"] < row["difference"] < row["high_over_seeds"]
+    assert run.compare("wide 0", "narrow").a == "wide 0"
+    with pytest.raises(AssayError, match="stand for the same network"):
+        run.compare("wide 0", "wide")

@@ -1,9 +1,10 @@
-"""Two networks of a run compared: every number they share, in pairs, with intervals that hold together."""
+"""Two networks or recipes of a run compared: every number they share, in pairs, with intervals that hold together."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import nan
+from math import isfinite, nan
 
 import pandas as pd
 
@@ -12,12 +13,12 @@ from assay.report.comparison import Comparison, Quantity, sentences
 from assay.runs.differences import Differences
 from assay.runs.run import Run
 from assay.stats.differences import Difference, difference
-from assay.stats.seeds import SeedSpread
+from assay.stats.seeds import SeedSpread, mean_evidence
 
 
 @dataclass(frozen=True)
 class Pair(Comparison):
-    """Two networks of a run, each by itself, whatever recipe it is of.
+    """Two networks of a run, each by itself, or two recipes, each the mean of its networks.
 
     Args:
         whole: All networks of the run, which may show how far seeds move a number.
@@ -26,14 +27,15 @@ class Pair(Comparison):
     whole: Comparison = field(default_factory=lambda: Comparison((), ()))
 
     @classmethod
-    def of(cls, whole: Comparison, a: str, b: str) -> Pair:
-        """The two networks of these names, and the numbers that both have."""
-        quantities = tuple(
-            replace(quantity, of={name: quantity.of[name] for name in (a, b)})
-            for quantity in whole.quantities
-            if a in quantity.of and b in quantity.of
-        )
-        return cls(quantities, (a, b), portraits=whole.portraits, whole=whole)
+    def of(cls, whole: Comparison, sides: Mapping[str, Sequence[str]]) -> Pair:
+        """Two sides, each with the networks that it stands for, and the numbers that both have."""
+        side_of = {network: side for side, networks in sides.items() for network in networks}
+        quantities = []
+        for quantity in whole.quantities:
+            of = {network: quantity.of[network] for network in side_of if network in quantity.of}
+            if {side_of[network] for network, number in of.items() if isfinite(number.value)} == set(sides):
+                quantities.append(replace(quantity, of=of))
+        return cls(tuple(quantities), tuple(side_of), side_of, whole.portraits, whole=whole)
 
     def spread(self, quantity: Quantity) -> SeedSpread | None:
         """How far seeds move a number, by all networks of the run."""
@@ -41,56 +43,78 @@ class Pair(Comparison):
 
 
 def compare_networks(run: Run, a: str | None = None, b: str | None = None) -> Differences:
-    """The differences between two networks of a run.
+    """The differences between two networks of a run, or between two recipes.
 
     Args:
         run: The run.
-        a: Name of a network; may be left out, with ``b``, where the run has two.
+        a: Name of a network or of a recipe; may be left out, with ``b``, where the run has two.
         b: Name of another.
     """
-    a, b = _two_of(run, a, b)
-    pair = Pair.of(Comparison.of_run(run), a, b)
+    whole = Comparison.of_run(run)
+    sides = _two_of(whole, a, b)
+    first, second = sides
+    pair = Pair.of(whole, sides)
     if not pair.quantities:
-        raise AssayError(f"no measure of this run has a number of both {a!r} and {b!r}; see run.failures")
-    apart = {q.name: difference(q.of[a], q.of[b]) for q in pair.quantities}
+        raise AssayError(f"no measure of this run has a number of both {first!r} and {second!r}; see run.failures")
+    rows = _rows(pair, first, second)
+    return Differences(first, second, pd.DataFrame(rows), tuple(sentences(pair)))
+
+
+def _rows(pair: Pair, a: str, b: str) -> list[dict[str, object]]:
+    means = {}
+    for quantity in pair.quantities:
+        members = pair.members(quantity)
+        means[quantity.name] = mean_evidence(members[a]), mean_evidence(members[b])
+    apart = {name: difference(*both) for name, both in means.items()}
     level = 1 - 0.05 / max(sum(d is not None for d in apart.values()), 1)
-    rows = [_row(pair, quantity, apart[quantity.name], level) for quantity in pair.quantities]
-    return Differences(a, b, pd.DataFrame(rows), tuple(sentences(pair)))
+    rows = []
+    for quantity in pair.quantities:
+        of_a, of_b = means[quantity.name]
+        over_stimuli = apart[quantity.name]
+        over_seeds = pair.differences.get((quantity.measure, quantity.name, a, b))
+        low, high, clear = _interval(over_stimuli, level)
+        low_over_seeds, high_over_seeds, clear_over_seeds = _interval(over_seeds, pair.level)
+        rows.append(
+            {
+                "quantity": quantity.name + (f" ({quantity.unit})" if quantity.unit else ""),
+                "measure": quantity.measure,
+                "a": of_a.value,
+                "b": of_b.value,
+                "difference": of_a.value - of_b.value if over_stimuli is None else over_stimuli.value,
+                "low": low,
+                "high": high,
+                "clear": clear,
+                "low_over_seeds": low_over_seeds,
+                "high_over_seeds": high_over_seeds,
+                "clear_over_seeds": clear_over_seeds,
+                "better": quantity.better,
+                "paired": over_stimuli is not None and over_stimuli.paired,
+                "n": min(of_a.n, of_b.n) if over_stimuli is None else over_stimuli.n,
+            }
+        )
+    return rows
 
 
-def _row(pair: Pair, quantity: Quantity, apart: Difference | None, level: float) -> dict[str, object]:
-    a, b = pair.networks
-    of_a, of_b = quantity.of[a], quantity.of[b]
-    with_seeds = pair.differences.get((quantity.measure, quantity.name, a, b))
-    low, high = (nan, nan) if apart is None else apart.interval(level)
-    low_of_seeds, high_of_seeds = (nan, nan) if with_seeds is None else with_seeds.interval(pair.level)
-    return {
-        "quantity": quantity.name + (f" ({quantity.unit})" if quantity.unit else ""),
-        "measure": quantity.measure,
-        "a": of_a.value,
-        "b": of_b.value,
-        "difference": of_a.value - of_b.value if apart is None else apart.value,
-        "low": low,
-        "high": high,
-        "clear": apart is not None and apart.clear(level),
-        "low_over_seeds": low_of_seeds,
-        "high_over_seeds": high_of_seeds,
-        "clear_over_seeds": with_seeds is not None and with_seeds.clear(pair.level),
-        "better": quantity.better,
-        "paired": apart is not None and apart.paired,
-        "n": min(of_a.n, of_b.n) if apart is None else apart.n,
-    }
+def _interval(apart: Difference | None, level: float) -> tuple[float, float, bool]:
+    """The ends of the interval of a difference and whether it is clear; NaN where nothing tells how sure it is."""
+    return (nan, nan, False) if apart is None else (*apart.interval(level), apart.clear(level))
 
 
-def _two_of(run: Run, a: str | None, b: str | None) -> tuple[str, str]:
-    names = run.subjects
-    if a is None and b is None and len(names) == 2:
-        return names[0], names[1]
+def _two_of(whole: Comparison, a: str | None, b: str | None) -> dict[str, list[str]]:
+    """The networks that the two names stand for: a network for itself, a recipe for all of its networks."""
+    known = {network: [network] for network in whole.networks}
+    recipes: dict[str, list[str]] = {}
+    for network in whole.networks:
+        recipes.setdefault(whole.recipes.get(network, network), []).append(network)
+    known = {**recipes, **known}
+    listed = ", ".join(known)
+    if a is None and b is None and len(recipes) == 2:
+        return recipes
     if a is None or b is None:
-        raise AssayError(f"a={a!r}, b={b!r}: name the two networks to compare, of: {', '.join(names)}")
+        raise AssayError(f"a={a!r}, b={b!r}: name the two networks or recipes to compare, of: {listed}")
     for argument, name in (("a", a), ("b", b)):
-        if name not in names:
-            raise AssayError(f"{argument}={name!r} is no network of this run{nearest(str(name), names)}")
-    if a == b:
-        raise AssayError(f"a and b are both {a!r}: name two networks, of: {', '.join(names)}")
-    return a, b
+        if name not in known:
+            raise AssayError(f"{argument}={name!r} is no network or recipe of this run{nearest(str(name), known)}")
+    if set(known[a]) & set(known[b]):
+        raise AssayError(f"a={a!r} and b={b!r} stand for the same network: name two that differ, of: {listed}")
+    return {a: known[a], b: known[b]}

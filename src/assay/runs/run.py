@@ -156,13 +156,16 @@ class Run:
         return the_report().plot_run(self, measure)
 
     def compare(self, a: str | None = None, b: str | None = None) -> Differences:
-        """In what two networks of the run differ, how far, and how surely.
+        """In what two networks of the run differ, or two recipes: how far, and how surely.
 
-        Every number that both have is compared in pairs, on the same clips or inputs. The intervals hold together: of
-        all that is called a clear difference, anything is wrong in at most 5 % of comparisons.
+        Every number that both have is compared in pairs, on the same clips or inputs. A difference has two intervals:
+        one over stimuli, which is about these very networks, and one over stimuli and seeds of the training, which is
+        about how they were made (see `Differences`). Intervals of a kind hold together: of all that is called clear,
+        anything is wrong in at most 5 % of comparisons.
 
         Args:
-            a: Name of a network; may be left out, with ``b``, where the run has two.
+            a: Name of a network, or of a recipe that several networks share (``Subject(recipe=…)``), which stands for
+                their mean; may be left out, with ``b``, where the run has two.
             b: Name of another.
 
         Returns:

@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 
 from assay.report.document import ChartGrid, LineChart, Point
+from assay.report.many import readable
 from assay.runs.manifest import MeasureRecord
 from assay.runs.run import Run
 from assay.runs.tables import Tables
 
 GROUPS = ("condition", "transformation")
-MANY_LINES = 12  # above this a line for each network hides the others: the middle of them and its spread are drawn
+_NO_VALUES = ("order", "n", "low", "high", "unit", "seed")  # columns that stand beside what a measure measures
 DEPTH = "relative depth: input to output"
 
 
@@ -25,51 +26,53 @@ def profiles(run: Run) -> list[ChartGrid]:
 def charts_of(label: str, record: MeasureRecord, tables: Tables) -> list[LineChart]:
     """One small chart for a measure, or for each group of it; none where its table has no value for every layer."""
     table = tables.summary(label)
-    if table.empty or not has_profile(table, record):
+    value = value_column(table, record.value)
+    if value is None or "layer" not in table or "quantity" in table or table["layer"].nunique() < 2:
         return []
     group = next((name for name in GROUPS if name in table), None)
     parts = [("", table)] if group is None else [(str(g), rows) for g, rows in table.groupby(group, sort=False)]
     titles = [label if len(parts) == 1 else f"{label}: {part.replace('_', ' ')}" for part, _ in parts]
-    return [profile(title, rows, record.value) for title, (_, rows) in zip(titles, parts, strict=True)]
+    return [profile(title, rows, value) for title, (_, rows) in zip(titles, parts, strict=True)]
 
 
-def has_profile(table: pd.DataFrame, record: MeasureRecord) -> bool:
-    """Whether a table has its value once for every layer of a network, at more than one layer."""
-    if "layer" not in table or "quantity" in table or record.value not in table:
-        return False
-    keys = ["subject", "layer", *(name for name in GROUPS if name in table)]
-    numeric = pd.api.types.is_numeric_dtype(table[record.value])
-    return bool(numeric and not table.duplicated(keys).any() and table["layer"].nunique() > 1)
+def value_column(table: pd.DataFrame, declared: str = "") -> str | None:
+    """The column that holds what a measure measures: the one that it declares, else the first column of numbers.
+
+    Example:
+        >>> value_column(pd.DataFrame({"layer": ["a"], "n": [3], "silent": [0.5]}))
+        'silent'
+    """
+    numeric = [str(c) for c in table if pd.api.types.is_numeric_dtype(table[c]) and table[c].dtype != bool]
+    if declared in numeric:
+        return declared
+    candidates = [column for column in numeric if column not in _NO_VALUES]
+    decimal = [column for column in candidates if pd.api.types.is_float_dtype(table[column])]
+    return next(iter(decimal or candidates), None)
 
 
 def profile(title: str, table: pd.DataFrame, value: str) -> LineChart:
-    """A line for each network, from its first layer to its last; of many networks the middle, and the middle half."""
+    """A line for each network, from its first layer to its last; of many networks the median, and the middle half."""
     lines = []
     for subject, rows in table.groupby("subject", sort=False):
-        last = max(len(rows) - 1, 1)
-        points = []
-        for i, row in enumerate(rows.to_dict("records")):
-            if not np.isfinite(row[value]):
-                continue
-            low, high = row.get("low", np.nan), row.get("high", np.nan)
-            band = (float(low), float(high)) if np.isfinite(low) and np.isfinite(high) else None
-            spread = "" if band is None else f" ({low:.3g} to {high:.3g})"
-            points.append(Point(i / last, float(row[value]), band, str(row["layer"]), f"{row[value]:.3g}{spread}"))
-        lines.append((str(subject), tuple(points)))
-    if len(lines) > MANY_LINES:
-        lines = [(f"median of {len(lines)} networks", _middle([points for _, points in lines]))]
+        lines.append((str(subject), _points(rows if rows["layer"].is_unique else _means(rows, value), value)))
     name = value.removesuffix("_deg").replace("_", " ") + (" (degrees)" if value.endswith("_deg") else "")
-    return LineChart(title, DEPTH, name, tuple(lines))
+    chart: LineChart = readable(LineChart(title, DEPTH, name, tuple(lines)))
+    return chart
 
 
-def _middle(lines: list[tuple[Point, ...]]) -> tuple[Point, ...]:
-    """The median over networks at 21 depths, with the middle half as its band."""
-    at = np.linspace(0, 1, 21)
-    drawn = [np.interp(at, [p.x for p in points], [p.y for p in points]) for points in lines if points]
-    low, median, high = np.quantile(drawn, (0.25, 0.5, 0.75), axis=0)
-    return tuple(
-        Point(
-            float(x), float(m), (float(a), float(b)), f"depth {x:.0%}", f"{m:.3g}, the middle half {a:.3g} to {b:.3g}"
-        )
-        for x, m, a, b in zip(at, median, low, high, strict=True)
-    )
+def _means(rows: pd.DataFrame, value: str) -> pd.DataFrame:
+    """The mean of each layer where a table has several rows of it, such as one for each unit."""
+    return rows.groupby("layer", sort=False)[value].mean().reset_index()
+
+
+def _points(rows: pd.DataFrame, value: str) -> tuple[Point, ...]:
+    last = max(len(rows) - 1, 1)
+    points = []
+    for i, row in enumerate(rows.to_dict("records")):
+        if not np.isfinite(row[value]):
+            continue
+        low, high = (pd.to_numeric(row.get(end, np.nan), errors="coerce") for end in ("low", "high"))
+        band = (float(low), float(high)) if np.isfinite(low) and np.isfinite(high) else None
+        spread = "" if band is None else f" ({low:.3g} to {high:.3g})"
+        points.append(Point(i / last, float(row[value]), band, str(row["layer"]), f"{row[value]:.3g}{spread}"))
+    return tuple(points)

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from assay.report.document import Findings, Items, LineChart, Pictures, Point, Table, Text
+from assay.report.many import MANY
 from assay.report.measures.section import shows
 from assay.runs.manifest import MeasureRecord
 from assay.runs.tables import Tables
@@ -52,7 +53,8 @@ def section(label: str, record: MeasureRecord, tables: Tables) -> list[Any]:
     for name, group in table.groupby("transformation", sort=False):
         blocks.append(Items(tuple(_sentences(group, str(name)))))
         blocks.append(_chart(group, str(name), 1 / rate))
-        blocks += [_pictures(str(s), str(name), rows) for s, rows in group.groupby("subject", sort=False)]
+        if group["subject"].nunique() <= MANY:
+            blocks += [_pictures(str(s), str(name), rows) for s, rows in group.groupby("subject", sort=False)]
     blocks.append(Table("Invariance by layer", table.drop(columns=["order", "test", "pictures"]), NOTES))
     return blocks
 

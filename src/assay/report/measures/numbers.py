@@ -11,9 +11,10 @@ import pandas as pd
 
 from assay.report.document import DotChart, Items, Mark, Series, Table, Text
 from assay.report.measures.section import shows
+from assay.report.measures.sentences import number_sentences
+from assay.report.measures.stimuli import inputs_shown
 from assay.runs.manifest import MeasureRecord
 from assay.runs.tables import Tables
-from assay.stats.differences import interval
 
 NOTES = {
     "value": "the number itself",
@@ -22,7 +23,6 @@ NOTES = {
     "n": "inputs, rounds or layers that it rests on",
     "status": "ok, or what is wrong with the value",
 }
-MOST_NETWORKS = 12  # above this a mark for each hides the others: the table has them all
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ def section(label: str, record: MeasureRecord, tables: Tables) -> list[Any]:
     """The blocks of a report for a measure whose table lists quantities."""
     table = tables.table(label)
     shown = SHOWN[record.measure]
-    blocks: list[Any] = [Text(shown.about)]
-    sentences = _sentences(tables, label)
+    blocks: list[Any] = [Text(f"{inputs_shown(record, table)} {shown.about}".strip())]
+    sentences = number_sentences(tables.evidence(label))
     if sentences:
         blocks.append(Items(tuple(sentences)))
     chart = _chart(table, shown, label)
@@ -91,32 +91,11 @@ for _measure in SHOWN:
     shows(_measure)(section)
 
 
-def _sentences(tables: Tables, label: str) -> list[str]:
-    """For each key number its value of every network, with the interval where there is one."""
-    by_quantity: dict[str, list[str]] = {}
-    evidence = tables.evidence(label)
-    if len(evidence) > MOST_NETWORKS:
-        return []
-    for subject, numbers in evidence.items():
-        for number in numbers:
-            if not np.isfinite(number.value):
-                said = f"none for {subject} ({number.status})"
-            else:
-                bounds = interval(number)
-                spread = "" if bounds is None else f" ({bounds[0]:.3g} to {bounds[1]:.3g})"
-                said = f"{subject} {number.value:.3g}{number.unit}{spread}"
-            by_quantity.setdefault(number.quantity, []).append(said)
-    return [
-        f"{quantity[:1].upper()}{quantity[1:]}: {', '.join(said)}.".replace("-", "−")
-        for quantity, said in by_quantity.items()
-    ]
-
-
 def _chart(table: pd.DataFrame, shown: Shown, label: str) -> DotChart | None:
     subjects = list(table["subject"].unique())
     wanted = [shown.takes(str(q), str(layer)) for q, layer in zip(table["quantity"], table["layer"], strict=True)]
     rows = table[np.array(wanted, dtype=bool) & np.isfinite(table["value"].to_numpy(dtype=float))]
-    if rows.empty or len(subjects) > MOST_NETWORKS:
+    if rows.empty:
         return None
     groups = list(dict.fromkeys(rows["quantity"]))
     marks = []

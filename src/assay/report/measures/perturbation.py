@@ -9,6 +9,7 @@ import pandas as pd
 
 from assay.report.document import Items, LineChart, Point, Table, Text
 from assay.report.measures.section import shows
+from assay.report.measures.stimuli import inputs_shown
 from assay.runs.manifest import MeasureRecord
 from assay.runs.tables import Tables
 
@@ -29,11 +30,10 @@ NOTES = {
 def section(label: str, record: MeasureRecord, tables: Tables) -> list[Any]:
     """The blocks of a report for one perturbation measure."""
     table = tables.table(label)
-    data = record.settings["data"]
     blocks: list[Any] = [
         Text(
-            f"Shown: a sample of {data['is'] if isinstance(data, dict) else data}, perturbed more and more: "
-            "what counts is the true label. The Gi-score is the share of the ideal network's area that is lost (low is "
+            f"{inputs_shown(record, table)} They are perturbed more and more; what counts is the true label. The "
+            "Gi-score is the share of the ideal network's area that is lost (low is "
             "good); the Pal-score compares large magnitudes with small ones (84 is ideal, for curves that fall)."
         )
     ]

@@ -8,6 +8,8 @@ import pandas as pd
 
 from assay.report.document import Items, LineChart, Point, Table, Text
 from assay.report.measures.section import shows
+from assay.report.measures.sentences import digits
+from assay.report.measures.stimuli import clips_shown
 from assay.runs.manifest import MeasureRecord
 from assay.runs.tables import Tables
 from assay.stats.differences import interval
@@ -33,8 +35,8 @@ CONDITIONS = {
 def section(label: str, record: MeasureRecord, tables: Tables) -> list[Any]:
     """The blocks of a report for one straightness measure."""
     summary, table = tables.summary(label), tables.table(label)
-    stimuli = record.settings["sequences"]["is"]
-    blocks: list[Any] = [Text(f"Shown: {stimuli}. Image size alone moves curvature by several degrees.")]
+    shown = clips_shown(record, table, CONDITIONS)
+    blocks: list[Any] = [Text(f"{shown} Image size alone moves curvature by several degrees.")]
     for condition, group in summary.groupby("condition", sort=False):
         name = CONDITIONS.get(str(condition), str(condition))
         blocks.append(Items(tuple(_sentences(table[table["condition"] == condition], name))))
@@ -55,14 +57,17 @@ def _sentences(table: pd.DataFrame, name: str) -> list[str]:
         changes = dict(zip(good["sequence"], good["change_deg"], strict=True))
         change, curvature = good["change_deg"].mean(), good["curvature_deg"].mean()
         bounds = interval(Evidence("change", float(change), items=changes))
-        at = f"{curvature:.1f}° at {layer}, n = {len(good)}"
+        of = "" if len(good) == len(last) else f" of {len(last)}: the others have no angle there"
+        at = f"{curvature:.1f}° at {layer}, n = {len(good)}{of}"
         if bounds is None:
-            sentences.append(f"{subject}, {name}: {change:+.1f}° from the pixels on one sequence; {at}.")
+            sentences.append(f"{subject}, {name}: {digits(change, '+.1f')}° from the pixels on one sequence; {at}.")
             continue
         low, high = bounds
         verb = "straightens" if high < 0 else "curves" if low > 0 else ""
-        said = f"{verb} {name} by {abs(change):.1f}°" if verb else f"makes no clear change to {name}: {change:+.1f}°"
-        sentences.append(f"{subject} {said} (95 % interval {low:+.1f}° to {high:+.1f}°; {at}).".replace("-", "−"))
+        by = f"{verb} {name} by {abs(change):.1f}°"
+        said = by if verb else f"makes no clear change to {name}: {digits(change, '+.1f')}°"
+        bounds_said = f"{digits(low, '+.1f')}° to {digits(high, '+.1f')}°"
+        sentences.append(f"{subject} {said} (95 % interval {bounds_said}; {at}).")
     return sentences
 
 

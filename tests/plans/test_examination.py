@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
 from torch import nn
 
-from assay import AssayError, Subject
+from assay import AssayError, Measure, Subject
 from assay.cli.examine import seconds_of, shape_of
 from assay.core.determinism import seeded
-from assay.plans.examination import examine, questions
+from assay.plans.examination import Question, examine, questions
+from assay.plans.examination_record import ExaminationRecord
+from assay.report import document
+from assay.report.document import Items
+from assay.runs.evaluate import evaluate
 from assay.stimuli import Labelled
 
 ALL = {"norms", "clusters", "straightness", "margins", "augmentation", "perturbation", "invariance to gratings"}
@@ -76,3 +83,86 @@ def test_what_cannot_be_is_said(tmp_path):
     for text in ("3x", "0x3", "axb", ""):
         with pytest.raises(AssayError, match="is not a shape such as"):
             shape_of(text)
+
+
+# -- time, by a clock that only questions move ---------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Passes(Measure):
+    """A measure that shows so many inputs, as it says."""
+
+    inputs: int = 1
+    name: ClassVar[str] = "passes"
+    value: ClassVar[str] = "value"
+
+    def __call__(self, subject: Subject) -> pd.DataFrame:
+        return pd.DataFrame({"value": [1.0], "n": [self.inputs]})
+
+
+class Clock:
+    """Time that passes only while questions are asked: a millisecond an input, later as much as it is told."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *asked: Question, later: float = 0.001) -> None:
+        self.now, self.seconds_an_input, self.later = 0.0, 0.001, later
+        place = "assay.plans.examination."
+        monkeypatch.setattr(f"{place}questions", lambda *_: list(asked))
+        monkeypatch.setattr(f"{place}_seconds_per_input", lambda *_: 0.001)
+        monkeypatch.setattr(f"{place}evaluate", self.evaluate)
+
+    def __call__(self) -> float:
+        return self.now
+
+    def evaluate(self, subjects, measures, run, **more):
+        done = evaluate(subjects, measures, run, **more)
+        if done.outcome.measured:
+            self.now += list(measures.values())[-1].inputs * self.seconds_an_input
+            self.seconds_an_input = self.later
+        return done
+
+    def examine(self, folder, seconds: float):
+        subject = Subject(nn.Flatten(), "net")
+        done = examine([subject], str(folder), shape=(1, 4, 4), seconds=seconds, clock=self)
+        return done, ExaminationRecord.read(done.folder)
+
+
+def asked(label: str, most: int, passes: float = 1) -> Question:
+    return Question(label, passes, Passes, most, 100)
+
+
+def test_a_machine_that_becomes_busy_shows_less_and_says_so(tmp_path, monkeypatch, caplog):
+    """Passes take four times as long after the first of five questions, which would take three times the time."""
+    counts = {"a": 10_000, "b": 20_000, "c": 20_000, "d": 20_000, "e": 20_000}
+    clock = Clock(monkeypatch, *(asked(label, most) for label, most in counts.items()), later=0.004)
+    with caplog.at_level("INFO", logger="assay"):
+        done, record = clock.examine(tmp_path, seconds=100)
+    assert 70 <= clock.now <= 105
+    assert list(record.sizes) == list(counts) and record.sizes["a"] == 10_000
+    assert all(100 <= record.sizes[label] < 5000 for label in "cde")
+    assert "times as long as was estimated" in record.notes["e"] and record.notes["e"] in caplog.text
+    (section,) = [s for s in document(done).sections if s.title == "Left out for want of time"]
+    assert isinstance(section.blocks[0], Items) and section.blocks[0].items == tuple(record.notes.values())
+
+
+def test_what_no_longer_fits_is_left_out_and_asked_when_there_is_time(tmp_path, monkeypatch):
+    questions_asked = [asked("a", 2000), asked("b", 2000), asked("c", 20_000)]
+    clock = Clock(monkeypatch, *questions_asked, later=0.02)
+    done, record = clock.examine(tmp_path, seconds=40)
+    assert done.measures == ["a", "b"] and record.notes["c"].startswith("c is not asked: it would take longer")
+    clock = Clock(monkeypatch, *questions_asked)
+    done, record = clock.examine(tmp_path, seconds=40)
+    assert done.measures == ["a", "b", "c"] and record.sentences == []
+    assert done.outcome.kept == 2 and done.outcome.measured == 1
+
+
+def test_an_examination_goes_on_with_the_sizes_that_it_kept(tmp_path, monkeypatch):
+    clock = Clock(monkeypatch, asked("a", 1000), asked("b", 2000))
+    (tmp_path / "examination.json").write_text(json.dumps({"b": 700}))  # as older runs have it
+    _, record = clock.examine(tmp_path, seconds=60)
+    assert record.sizes == {"a": 1000, "b": 700}
+
+
+def test_more_time_than_was_given_is_said(tmp_path, monkeypatch):
+    clock = Clock(monkeypatch, asked("slow", 5000, passes=0.1))  # it takes ten times as long as it says
+    _, record = clock.examine(tmp_path, seconds=2)
+    assert record.time == "The examination took 5 s; 2 s were given."

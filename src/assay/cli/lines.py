@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from assay.core.durations import duration
+
 
 @dataclass
 class _Kind:
@@ -54,15 +56,3 @@ class ProgressLines:
         rate = (done - kind.first) / (now - kind.began) if now > kind.began else 0.0
         left = f", about {duration((total - done) / rate)} left" if total is not None and rate > 0 else ""
         self.write(f"{what}: {steps}{left}")
-
-
-def duration(seconds: float) -> str:
-    """A time in the unit in which people say it.
-
-    Example:
-        >>> duration(48), duration(200), duration(9000)
-        ('48 s', '3 min', '2.5 h')
-    """
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from assay.core.durations import duration
 from assay.core.errors import AssayError
 from assay.core.folder import Folder
 from assay.measures.base import Measure
@@ -22,6 +22,8 @@ from assay.measures.complexity.sharpness import Sharpness
 from assay.measures.invariance.measure import Invariance
 from assay.measures.perturbation.measure import PerturbationResponse
 from assay.measures.straightness.measure import Straightness
+from assay.plans.examination_record import ExaminationRecord
+from assay.plans.pace import Pace
 from assay.runs.evaluate import evaluate
 from assay.runs.run import Run
 from assay.stimuli.camera import camera_sequences
@@ -34,9 +36,10 @@ from assay.subject.subject import Subject
 
 log = logging.getLogger(__name__)
 
-CHOSEN = "examination.json"
 FEWEST = 100  # inputs below which a question about classes is not worth asking
 _TIMED_INPUTS = 32
+_LATE = 1.1  # times the time that was given, above which a reader is told
+_SLOW = 1.2  # times the first estimate, above which a reader is told why
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class Question:
         most: Largest number of inputs.
         fewest: Smallest number of inputs.
         of_classes: Whether it is about the classes that a network tells.
+        step: Number of inputs of which it takes only multiples.
     """
 
     label: str
@@ -58,6 +62,7 @@ class Question:
     most: int
     fewest: int = FEWEST
     of_classes: bool = False
+    step: int = 1
 
 
 def questions(shape: Sequence[int], data: Labelled | None, images: Images | None) -> list[Question]:
@@ -96,7 +101,14 @@ def questions(shape: Sequence[int], data: Labelled | None, images: Images | None
         top = min(len(data), 2000)
         images_a_round = max(2, min(120, len(data) // 10))
         asked += [
-            Question("clusters", 1, lambda n: ClusterSeparation(data, images=images_a_round), 10 * images_a_round, 1),
+            Question(
+                "clusters",
+                1,
+                lambda n: ClusterSeparation(data, rounds=n // images_a_round, images=images_a_round),
+                10 * images_a_round,
+                3 * images_a_round,
+                step=images_a_round,
+            ),
             Question("margins", 4, lambda n: Margins(data, samples=n), top, of_classes=True),
             Question(
                 "perturbation", 22, lambda n: PerturbationResponse(data, "intra", samples=n), top, of_classes=True
@@ -125,11 +137,14 @@ def examine(
     shape: Sequence[int] | None = None,
     seconds: float = 600.0,
     seed: int = 0,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Run:
     """Ask networks everything that can be asked of them in the time given, the cheapest questions first.
 
     The number of inputs of each question follows from how fast the networks are, and is the same for all of them, so
-    that they can be compared in pairs. The choice is kept in the run: examining again goes on with it.
+    that they can be compared in pairs. What the questions took so far decides anew, before each, how much the next is
+    shown, so that a machine that becomes busy shows less instead of taking longer. The choice is kept in the run:
+    examining again goes on with it.
 
     Args:
         subjects: The networks; they take inputs of one shape.
@@ -139,9 +154,11 @@ def examine(
         shape: Shape of one input; that of ``data`` by default.
         seconds: The time there is.
         seed: Seed of the random numbers at the start of every cell.
+        clock: Tells the time in seconds.
 
     Returns:
-        The run. Questions that no network can answer, or that do not fit into the time, are named in the log.
+        The run. Questions that no network can answer are named in the log; those that do not fit into the time, or
+        only with less, in the log and in the report.
     """
     if data is None and images is None and shape is None:
         raise AssayError("shape=None: give the shape of one input, as (3, 32, 32), or data that have it")
@@ -151,49 +168,90 @@ def examine(
     input_shape = tuple(shape or of_data)
     if images is None and data is not None and len(input_shape) == 3:
         pictures = data.sample(1000, seed).inputs
-        images = None if isinstance(pictures, Mapping) else Images(pictures)
-    folder = Folder(run)
-    kept = folder.read_json(CHOSEN) if folder.exists(CHOSEN) else None
-    chosen: dict[str, int] = dict(kept) if isinstance(kept, dict) else {}
-    begin = time.monotonic()
-    per_input = {subject.name: _seconds_per_input(subject, input_shape, seed) for subject in subjects}
-    log.info("a pass takes %.1f ms an input; %.0f s are given", 1e3 * sum(per_input.values()), seconds)
-    measures: dict[str, Measure] = {}
-    done: Run | None = None
-    sizes: dict[str, int] = {}
-    only: dict[str, list[str]] = {}
-    wanted = questions(input_shape, data, images)
-    for place, question in enumerate(wanted):
-        left = seconds - (time.monotonic() - begin)
-        share = left / (len(wanted) - place)
+        images = None if isinstance(pictures, Mapping) else Images(pictures, source=data.source)
+    pace = Pace(seconds, clock)
+    per_input = {subject.name: _seconds_per_input(subject, input_shape, seed, clock) for subject in subjects}
+    log.info("a pass takes %.1f ms an input; %s are given", 1e3 * sum(per_input.values()), duration(seconds))
+    wanted = []
+    for question in questions(input_shape, data, images):
         refused = _refusals(question, subjects, data)
         for name, reason in refused.items():
             log.info("%s is not asked of %s: %s", question.label, name, reason)
         able = [subject.name for subject in subjects if subject.name not in refused]
-        if not able:
-            continue
-        together = sum(per_input[name] for name in able)
-        n = chosen.get(question.label) or _affordable(question, share, together)
-        if not n:
-            log.info("%s is not asked: it would take longer than there is time", question.label)
-            continue
-        measures[question.label] = question.make(int(n))
-        sizes[question.label] = int(n)
-        only[question.label] = able
-        done = evaluate(list(subjects), measures, run, seed=seed, only=only)
+        if able:
+            wanted.append(_Asked(question, able, sum(per_input[name] for name in able)))
+    done = _ask(wanted, subjects, Folder(run), pace, seed)
     if done is None:
         raise AssayError("nothing can be asked of these networks in this time: give more time, or data")
-    if sizes != chosen:
-        folder.write(CHOSEN, json.dumps(chosen | sizes, indent=1).encode())
     return done
 
 
-def _affordable(question: Question, seconds: float, per_input: float) -> int:
-    """The number of inputs that a question can be asked with in the time; 0 where it is below the smallest."""
-    if question.most == 1:
-        return 1  # it costs next to nothing
-    n = int(seconds / max(per_input * question.passes, 1e-12))
-    return 0 if n < min(question.fewest, question.most) else min(n, question.most)
+@dataclass(frozen=True)
+class _Asked:
+    """A question, the networks that it is asked of, and the seconds that an input takes to pass all of them."""
+
+    question: Question
+    able: list[str]
+    per_input: float
+
+    def seconds(self, n: int) -> float:
+        """Estimate of the time that the question takes with n inputs, as the first passes were timed."""
+        return 0.0 if self.question.most == 1 else n * self.question.passes * self.per_input
+
+    def affordable(self, seconds: float, factor: float) -> int:
+        """The number of inputs that it can be asked with in the time; 0 where it is below the smallest."""
+        question = self.question
+        if question.most == 1:
+            return 1  # it costs next to nothing
+        n = int(seconds / max(self.seconds(1) * factor, 1e-12))
+        n -= n % question.step
+        return 0 if n < min(question.fewest, question.most) else min(n, question.most)
+
+
+def _ask(wanted: list[_Asked], subjects: Sequence[Subject], folder: Folder, pace: Pace, seed: int) -> Run | None:
+    """Ask question after question, each with as much as then fits into the time."""
+    record = ExaminationRecord.read(folder)
+    record.notes, record.time = {}, ""
+    measures: dict[str, Measure] = {}
+    only: dict[str, list[str]] = {}
+    done: Run | None = None
+    for place, asked in enumerate(wanted):
+        question, label = asked.question, asked.question.label
+        n = record.sizes.get(label) or asked.affordable(pace.share(len(wanted) - place), pace.factor)
+        if note := _note(asked, n, pace):
+            log.info(note)
+            record.notes[label] = note
+        if not n:
+            continue
+        record.sizes[label] = n
+        record.write(folder)  # before it is asked: an examination that is stopped goes on with the same inputs
+        measures[label], only[label] = question.make(n), asked.able
+        begin = pace.spent
+        done = evaluate(list(subjects), measures, folder.url, seed=seed, only=only)
+        measured = 0 if done.outcome is None else done.outcome.measured
+        if measured:
+            pace.learn(asked.seconds(n) * measured / len(asked.able), pace.spent - begin)
+    if pace.spent > pace.seconds * _LATE:
+        record.time = f"The examination took {duration(pace.spent)}; {duration(pace.seconds)} were given."
+        log.info(record.time)
+    record.write(folder)
+    return done
+
+
+def _note(asked: _Asked, n: int, pace: Pace) -> str:
+    """What to tell of a question that is left out or shown less than it could be; empty where it is shown all."""
+    question = asked.question
+    slow = f" (questions take {pace.factor:.1f} times as long as was estimated)" if pace.factor > _SLOW else ""
+    if not n:
+        fewest = min(question.fewest, question.most)
+        takes = duration(asked.seconds(fewest) * pace.factor)
+        return (
+            f"{question.label} is not asked: it would take longer than there is time, about {takes} for {fewest} inputs"
+            f"{slow}."
+        )
+    if n < question.most:
+        return f"{question.label} is shown {n} inputs instead of {question.most}, to fit into the time{slow}."
+    return ""
 
 
 def _refusals(question: Question, subjects: Sequence[Subject], data: Labelled | None) -> dict[str, str]:
@@ -218,10 +276,10 @@ def _require_a_score_for_each_class(subject: Subject, data: Labelled) -> None:
         raise AssayError(f"it has {scores.shape[1]} outputs and the data have {classes} classes")
 
 
-def _seconds_per_input(subject: Subject, shape: Sequence[int], seed: int) -> float:
+def _seconds_per_input(subject: Subject, shape: Sequence[int], seed: int, clock: Callable[[], float]) -> float:
     """Time a pass of a few random inputs, after one to warm up."""
     x = torch.from_numpy(np.random.default_rng(seed).random((_TIMED_INPUTS, *shape), dtype=np.float32))
     subject(x)
-    begin = time.perf_counter()
+    begin = clock()
     subject(x)
-    return (time.perf_counter() - begin) / _TIMED_INPUTS
+    return (clock() - begin) / _TIMED_INPUTS

@@ -6,8 +6,9 @@ from typing import Any
 
 import pandas as pd
 
+from assay.plans.examination_record import ExaminationRecord
 from assay.report.comparison import first_screen
-from assay.report.document import Document, Facts, Failure, Section, Table, Text
+from assay.report.document import Document, Facts, Failure, Items, Section, Table, Text
 from assay.report.measures import section_of
 from assay.report.profiles import profiles
 from assay.runs.manifest import Manifest
@@ -27,6 +28,8 @@ def document(run: Run) -> Document:
         table = run.summary(label)
         blocks = [Text("No cell of this measure is done.")] if table.empty else show(label, record, run)
         sections.append(Section(label, tuple(blocks), folded=fold))
+    if sentences := ExaminationRecord.read(run.folder).sentences:
+        sections.append(Section("Left out for want of time", (Items(tuple(sentences)),)))
     if failures := run.failures:
         blocks = [Failure(f"{f.subject} × {f.measure}", f.error or "", f.traceback or "") for f in failures]
         sections.append(Section("Failures", tuple(blocks)))
@@ -34,8 +37,13 @@ def document(run: Run) -> Document:
     done = run.done
     planned = len(run.keys)
     status = "complete" if done == planned else f"{planned - done} of {planned} cells not done"
-    subtitle = f"{len(m.subjects)} subjects × {len(m.measures)} measures, {m.started[:16].replace('T', ' ')} UTC"
+    asked = f"{_count(len(m.subjects), 'network')} × {_count(len(m.measures), 'measure')}"
+    subtitle = f"{asked}, {m.started[:16].replace('T', ' ')} UTC"
     return Document(f"assay: {run.path.rstrip('/').rpartition('/')[2]}", subtitle, status, tuple(sections), m.to_json())
+
+
+def _count(number: int, of: str) -> str:
+    return f"{number} {of}{'' if number == 1 else 's'}"
 
 
 def _settings_section(m: Manifest) -> Section:

@@ -1,5 +1,6 @@
 # make demo  — set up and run the demonstration; ends with the path of its report
-# make test  — set up, then lint, types, tests and doctests
+# make test  — set up, then lint, types, tests, doctests and every page of the documentation
+# make docs  — set up, then follow every page of the documentation as a newcomer does
 # make fast  — set up, then lint, types of changed files and the tests without a marker: about a minute
 PYTHON ?= python3
 VENV ?= .venv
@@ -28,7 +29,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfi
 MARKED := ray or kill or browser or slides or reproduction or hf or slow
 
 test: lint types
-	$(PYTEST) --doctest-glob="*.md" src tests docs README.md
+	$(PYTEST) src tests
 
 fast: lint
 	@changed=$$(git diff --name-only --diff-filter=d HEAD -- 'src/*.py'; git ls-files --others --exclude-standard -- 'src/*.py'); \
@@ -41,8 +42,9 @@ bench: $(READY)
 docs/report.png: demo
 	$(BIN)/python docs/picture.py runs/demo/report.html
 
+# What a newcomer follows: README, the tutorial, every page, block after block, each in a new folder.
 docs: $(READY)
-	$(BIN)/pytest --doctest-glob="*.md" docs README.md
+	$(BIN)/pytest tests/test_pages.py tests/test_docs.py
 
 clean:
 	rm -rf $(VENV) build dist runs .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info

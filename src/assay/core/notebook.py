@@ -21,14 +21,17 @@ def facts_as_html(title: str, facts: Mapping[str, object]) -> str:
 
 
 def table_as_html(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table with a line of headings as HTML, every string escaped.
+    """A table with a line of headings as HTML, every string escaped; lines break in the first column only.
 
     Example:
         >>> table_as_html(["a<b"], [["yes"]])
         '<table><tr><th style="text-align:left">a&lt;b</th></tr><tr><td style="text-align:left">yes</td></tr></table>'
     """
     head = "".join(f"<th{_LEFT}>{escape(name)}</th>" for name in columns)
-    body = ("".join(f"<td{_LEFT}>{escape(value)}</td>" for value in row) for row in rows)
+    unbroken = ' style="text-align:left;white-space:nowrap"'
+    body = (
+        "".join(f"<td{unbroken if i else _LEFT}>{escape(value)}</td>" for i, value in enumerate(row)) for row in rows
+    )
     return f"<table><tr>{head}</tr>{''.join(f'<tr>{cells}</tr>' for cells in body)}</table>"
 
 

@@ -39,10 +39,10 @@ class NotebookBars:
     def __call__(self, what: str, done: int, total: int | None) -> None:
         """Hear that ``done`` of ``total`` steps of ``what`` are done."""
         now = self.clock()
-        if what not in self.steps:  # the next kind of work takes the place of those that are done
+        ended = total is not None and done >= total
+        if what not in self.steps or ended:  # work that is done, or has no end, makes room
             self.steps = {name: (i, n) for name, (i, n) in self.steps.items() if n is not None and i < n}
         self.steps[what] = (done, total)
-        ended = total is not None and done >= total
         if now - self.began < _SHORT_S or (now - self.drawn < _EVERY_S and not ended):
             return
         self.drawn = now

@@ -26,7 +26,6 @@ import assay
 from assay.cli.demo import digits, small_network
 from assay.core.determinism import seeded
 from assay.networks import RetinaV1
-from assay.networks.classifiers.nin import NetworkInNetwork
 from assay.networks.classifiers.resnet import resnet20, small_resnet
 from assay.networks.classifiers.vgg import small_vgg
 from assay.plans.examination import questions
@@ -41,6 +40,7 @@ from assay.training.augmentation import Augment
 HERE = Path(__file__).parent
 SHIPPED = Path(assay.studies.__path__[0]) / "portraits.json"
 SEEDS = 12
+KNOWN = "known networks"
 SHOWN = 2000
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 RATIO = ("median margin", "Davies", "sharpness")  # quantities whose spread is proportional to their size
@@ -69,7 +69,6 @@ KINDS = {
     "VGG, augmented": Kind(small_vgg, replace(SGD, augmentation=TURNED)),
     "ResNet": Kind(small_resnet, SGD),
     "ResNet, augmented": Kind(small_resnet, replace(SGD, augmentation=TURNED)),
-    "network in network": Kind(NetworkInNetwork, replace(SGD, learning_rate=0.02)),
     "digits": Kind(small_network, ADAM, True),
     "digits, augmented": Kind(small_network, replace(ADAM, augmentation=TURNED_DIGITS), True),
     "digits, perceptron": Kind(perceptron, ADAM, True),
@@ -93,20 +92,21 @@ def train(given: argparse.Namespace) -> None:
         preprocess = None if kind.of_digits else Normalize(MEAN, STD)
         inputs = learned.shown() if preprocess is None else preprocess(learned.shown())
         networks = []
-        for seed in range(given.seeds):
+        for seed in given.seeds:
             with seeded(seed):
                 networks.append(kind.make().to(given.device))
         epochs = min(kind.recipe.epochs, given.epochs)
-        recipes = [replace(kind.recipe, seed=seed, epochs=epochs) for seed in range(given.seeds)]
+        recipes = [replace(kind.recipe, seed=seed, epochs=epochs) for seed in given.seeds]
         trained = train_many(networks, inputs, torch.tensor(learned.labels), recipes, at_once=4)
         subjects = []
-        for seed, (network, result) in enumerate(zip(networks, trained, strict=True)):
+        for seed, network, result in zip(given.seeds, networks, trained, strict=True):
             logging.info("%s %d: accuracy %.3f after %d epochs", name, seed, result.accuracy, result.epochs)
             subjects.append(
-                assay.Subject(network, f"{name} {seed}", preprocess=preprocess, example=shown.shape, recipe=name)
+                assay.Subject(network.cpu(), f"{name} {seed}", preprocess=preprocess, example=shown.shape, recipe=name)
             )
         asked_of = {q.label: q.make(q.most) for q in questions(shown.shape, shown, Images(shown.shown()[:1000]))}
-        assay.evaluate(subjects, asked_of, given.runs / name)
+        folder = given.runs / f"{name}, seeds from {given.seeds[0]}"
+        assay.evaluate(subjects, asked_of, folder, processes=given.processes)
 
 
 def known(given: argparse.Namespace) -> None:
@@ -122,7 +122,7 @@ def known(given: argparse.Namespace) -> None:
     with seeded(0):
         subjects.append(assay.Subject(resnet20(), "resnet20, untrained", example=shape))
     subjects.append(assay.Subject(RetinaV1(128), "retina and V1", preprocess=Resize(128), example=shape))
-    assay.evaluate(subjects, {q.label: q.make(q.most) for q in questions(shape, None, None)}, given.runs / "known")
+    assay.evaluate(subjects, {q.label: q.make(q.most) for q in questions(shape, None, None)}, given.runs / KNOWN)
 
 
 def quantities_of(*runs: assay.Run) -> tuple[Quantity, ...]:
@@ -192,10 +192,10 @@ def simulate(runs: list[tuple[Quantity, ...]], recipes: dict[str, str], portrait
 
 def write(given: argparse.Namespace) -> None:
     """Write the numbers that come with assay, and the tables."""
-    runs = {name: assay.Run(given.runs / name) for name in KINDS}
-    recipes = {n: record.recipe for run in runs.values() for n, record in run.manifest.subjects.items()}
+    runs = [assay.Run(folder) for folder in sorted(given.runs.iterdir()) if folder.name != KNOWN]
+    recipes = {n: record.recipe for run in runs for n, record in run.manifest.subjects.items()}
     of_runs = [
-        quantities_of(*(run for name, run in runs.items() if KINDS[name].of_digits == of_digits))
+        quantities_of(*(run for run in runs if of_digits == Path(run.path).name.startswith("digits")))
         for of_digits in (False, True)
     ]
     seeds: dict[str, dict[str, Replicates]] = {}
@@ -214,7 +214,7 @@ def write(given: argparse.Namespace) -> None:
     simulated.to_csv(tables / "reports.csv", index=False)
     logging.info("\n%s", simulated.to_string())
     shown = []
-    run = assay.Run(given.runs / "known")
+    run = assay.Run(given.runs / KNOWN)
     for name in run.manifest.subjects:
         numbers: dict[str, dict[str, list[float | None]]] = {}
         for quantity in quantities_of(run):
@@ -251,7 +251,8 @@ def main() -> None:
     parser.add_argument("--networks", type=Path)
     parser.add_argument("--runs", type=Path, default=HERE / "data" / "runs")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--seeds", type=int, nargs="*", default=list(range(SEEDS)))
+    parser.add_argument("--processes", type=int, default=0, help="to measure with; 0 for this one")
     parser.add_argument("--kinds", nargs="*", choices=KINDS)
     parser.add_argument("--epochs", type=int, default=1000)
     given = parser.parse_args()

@@ -276,22 +276,22 @@ def page(table: dict[str, dict[str, Outcome]]) -> str:
 
 HEAD = """# What works
 
-Which measures can be asked of which networks. A test makes this table: it asks every measure of a small network of
-every kind, with labelled data of the kind the network takes (pictures, series of vectors, words), and the frames and
-pictures that come with straightness and invariance. A cell is "works"; "in part", with the reason for what is missing
-from the measure's table; or "no", with the error that the measure gives.
+This table shows which measures can be used with which kinds of network. A test writes it: it applies every measure to
+a small network of every kind, with labelled data that the network takes (pictures, series of vectors, words);
+straightness and invariance show their own frames and pictures. A cell says "works"; "in part", with a note on what is
+missing from the measure's table; or "no", with the error that the measure raises.
 
-How to give a network:
+How to pass a network to assay (with examples in [what assay accepts](accepts.md)):
 
-- **A torch module** as it is. One that is compiled, or wrapped in `nn.DataParallel`, `DistributedDataParallel` or
-  `AveragedModel`, is unwrapped. A `LightningModule` is a torch module.
+- **A torch module**, unchanged. Compiled modules and those wrapped in `nn.DataParallel`, `DistributedDataParallel` or
+  `AveragedModel` are unwrapped. A `LightningModule` is a torch module.
 - **Hugging Face**: `source: hf:FOLDER_OR_NAME` in a plan, or the model itself. The class scores are its `logits`.
 - **Several inputs**, and words: labelled data, examples and batches are mappings by the names of the arguments of
-  `forward`, such as `Labelled({"input_ids": ids, "attention_mask": mask}, labels)`. A measure that varies its input
-  varies the first floating-point one and holds the others. Frames and pictures of straightness and invariance become
-  several inputs by a `preprocess` that makes such a mapping of them.
-- **An exported program** whose batch size was left open when it was exported; **TorchScript**, of which only the output
-  is seen.
+  `forward`, such as `Labelled({"input_ids": ids, "attention_mask": mask}, labels)`. A measure that changes its input
+  changes the first floating-point one, and leaves the others as they are. To show the frames of straightness or the
+  pictures of invariance to such a network, give it a `preprocess` that turns a batch of them into such a mapping.
+- **An exported program** that was exported with a batch size that may vary; **TorchScript**, of which only the output
+  is visible.
 - **An ONNX file**: `source: file.onnx` in a plan.
 """
 

@@ -20,8 +20,8 @@ INTRODUCTION = """\
 # The reference of plans
 
 A plan is a YAML file that says which networks are measured, what is measured, and where the results go. `assay init`
-writes one to begin with, `assay check` finds all its problems, `assay run` does what it says. Paths in it are relative
-to its file.
+writes a first plan, `assay check` finds all problems of a plan, and `assay run` carries it out. Paths in a plan are
+relative to its file. To learn by example, start with the [tutorial](tutorial.md).
 
 ```yaml
 run: runs/first
@@ -40,8 +40,8 @@ measures:
       gratings: {size: 28, phases: 8}
 ```
 
-Networks, measures and functions of your own are named `module:object`. A module that lies beside the plan is found
-first, as it is for a script; it is found in other processes (`--processes`) and on a Ray cluster (`--ray`) too.
+Networks, measures and functions of your own are named `module:object`. Modules are looked for beside the plan first, as
+they are for a script, also in other processes (`--processes`) and on a Ray cluster (`--ray`).
 
 ```python
 >>> import tempfile
@@ -70,7 +70,7 @@ first, as it is for a script; it is found in other processes (`--processes`) and
 
 Settings of a measure of your own are the fields of its dataclass: text, numbers, true or false, lists, mappings, paths,
 arrays (the path of an `.npy` file, or a list of numbers), other dataclasses, and labelled data, images and sequences as
-below. All problems of a plan are found at once, each with its line.
+below. `assay check` reports all problems of a plan at once, each with its line.
 
 ```python
 >>> _ = (folder / "plan.yaml").write_text('''
@@ -102,12 +102,13 @@ PREPROCESS = """\
 ### `preprocess`
 
 One of these steps, or a list of them, applied in order; words may also be joined by commas, as in `grey,resize=32`.
-`--preprocess` of commands takes the same.
+The option `--preprocess` of commands takes the same.
 """
 MEASURES = """\
 ## Measures
 
 A measure is its name alone, or a mapping of `measure` and its settings; `name` is what tables and the report call it.
+[The pages of the measures](measures/README.md) have formulas, examples, costs and limits.
 """
 SEQUENCES = """\
 ## Stimuli and data

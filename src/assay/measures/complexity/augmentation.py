@@ -119,7 +119,7 @@ class AugmentationRobustness(Measure):
 
     Args:
         data: The pictures and labels that the network was trained on, of 1 or 3 channels; saturation needs values in
-            [0, 1]. Of several inputs by name the first that is not whole numbers is augmented, and the others are held.
+            [0, 1]. Of several inputs by name, the first floating-point one is augmented; the others stay as they are.
         augmentations: Names of the augmentations to show; all seven by default.
         samples: Number of pictures, drawn at random; None for all. The released code takes 12,864.
         bootstrap: Number of resamples for the intervals; 0 for none.

@@ -69,7 +69,7 @@ def davies_bouldin_index(x: Tensor | Array, labels: Tensor | Array) -> float:
 
 @dataclass(frozen=True)
 class ClusterSeparation(Measure):
-    """The Davies–Bouldin index of the classes in what an early layer makes of the training set.
+    """The Davies–Bouldin index of the classes in an early layer's responses to the training set.
 
     The mean over ``rounds`` of the index of ``images`` inputs drawn at random; maps are pooled by their maximum over
     squares of side ``pool``. A round with one class only has no index and is left out; a class with one image has no

@@ -77,7 +77,7 @@ def largest_within(drop: Callable[[float], float], limit: float, low: float, hig
 
 @dataclass(frozen=True)
 class Sharpness(Measure):
-    """How far all weights may be moved at once before the accuracy on a sample of the training set drops by ``drop``.
+    """How far all weights can be moved at once before the accuracy on a sample of the training set drops by ``drop``.
 
     σ is the largest size of Gaussian noise such that A(w) − E[A(w + u)] ≤ ``drop``, u_i ~ N(0, σ²), the expectation
     over ``draws`` (the same for every σ, so that only the size changes). α is the largest half-width of a box such that
@@ -95,8 +95,8 @@ class Sharpness(Measure):
 
     Args:
         data: The inputs and labels that the network was trained on.
-        kinds: Which sizes to search for; α costs a pass forth and back for every step of ascent.
-        drop: Drop of the accuracy at which the size is taken.
+        kinds: Which sizes to search for; α needs a forward and a backward pass for every step of ascent.
+        drop: Loss of accuracy that defines the size: the largest size that costs no more is taken.
         draws: Number of draws of noise over which the accuracy is averaged.
         ascent: Number of steps up the loss in search of the worst point of a box.
         steps: Number of steps of the bisection; 14 leave an error of 0.1 %.

@@ -51,8 +51,8 @@ class PerturbationResponse(Measure):
 
     Args:
         data: The inputs and labels that the network was trained on. Of several inputs by name, the first
-            floating-point one is perturbed, and the others are held; whole numbers, such as those of words, cannot be
-            perturbed, but the layers after them can.
+            floating-point one is perturbed; the others stay as they are. Whole numbers, such as those of words, cannot
+            be perturbed, but the layers after them can.
         perturbation: Perturbation to show: a name (intra, inter, noise, rotation, translation_x, translation_y,
             color_jitter, blur, dim), a `assay.stimuli.Perturbation`, or several.
         layer: Layer to perturb: 0 is the input; 1, 2, … the layers with weights, in order; a name; a share of the depth
@@ -64,7 +64,7 @@ class PerturbationResponse(Measure):
         fold: Whether to average A over ±α before Gi is taken (see `gi_score`).
         bootstrap: Number of resamples for the intervals; 0 for none.
         seed: Seed of the random sample, partners, noise and resamples.
-        batch_size: Number of inputs per pass; partners are sought within a batch.
+        batch_size: Number of inputs per pass; partners are drawn within a batch.
 
     Example:
         >>> import torch

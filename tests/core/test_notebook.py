@@ -16,6 +16,8 @@ def test_runs_subjects_and_measures_say_what_they_are(tmp_path):
     data = assay.stimuli.Labelled(np.random.default_rng(0).random((12, 4)).astype(np.float32), np.arange(12) % 2)
     subject = assay.Subject(torch.nn.Sequential(torch.nn.Linear(4, 2)), "<b>net</b>")
     assert "known once it was shown something" in subject._repr_html_()
+    assert ">1<" in assay.Subject(subject.module, example=(4,))._repr_html_()
+    assert "cannot take" in assay.Subject(subject.module, example=(5,))._repr_html_()
     run = assay.evaluate(subject, assay.Margins(data), tmp_path)
     shown = subject._repr_html_()
     assert "&lt;b&gt;net&lt;/b&gt;" in shown and "<b>net" not in shown and ">10<" in shown and ">1<" in shown

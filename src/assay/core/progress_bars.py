@@ -74,7 +74,7 @@ def notebook_bars() -> NotebookBars | None:
     """The bars of the notebook's cell that runs now; None outside of a notebook."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
-    if getattr(shell, "kernel", None) is None:  # IPython in a terminal has none
+    if shell is None or getattr(shell, "kernel", None) is None:  # IPython in a terminal has no kernel
         return None
     if _cell.bars is None or _cell.number != shell.execution_count:
         from IPython.display import HTML, display

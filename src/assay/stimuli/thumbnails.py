@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 
 import numpy as np
@@ -17,7 +17,7 @@ MOST = 8
 _SIDE = 96  # pixels of the longer side of a thumbnail
 
 
-def stimuli_as_html(title: str, facts: dict[str, object], pictures: Iterable[tuple[str, Array]]) -> str:
+def stimuli_as_html(title: str, facts: Mapping[str, object], pictures: Iterable[tuple[str, Array]]) -> str:
     """What stimuli are, and the first few of them, for a notebook.
 
     Args:

@@ -120,11 +120,19 @@ class Subject:
         facts = {
             "network": type(self.module).__name__,
             "parameters": f"{parameters:,}",
-            "layers": len(self._dry_run.layers) if self._dry_run is not None else "known once it was shown something",
+            "layers": self._layers_in_words(),
             "preprocess": self.preprocess or "none",
             "runs on": f"{self.device}, {str(self.dtype).removeprefix('torch.')}",
         }
         return facts_as_html(f"Subject {self.name}", facts)
+
+    def _layers_in_words(self) -> str:
+        if self._dry_run is None and self.example is None:
+            return "known once it was shown something"
+        try:
+            return str(len(self.layers))
+        except AssayError as error:  # the example does not fit; what is shown of a thing must not be an error
+            return str(error)
 
     def __getstate__(self) -> dict[str, Any]:
         # Captured graphs are cheap to find again and not worth sending to a worker.

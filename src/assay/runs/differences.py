@@ -13,9 +13,9 @@ import pandas as pd
 from assay.core.notebook import table_as_html
 
 NOTE = (
-    "Clear: for these networks, on stimuli of this kind. Clear over seeds: larger than what another seed of the training "
-    "does, too, so that it is about how the networks were made; a dash where nothing shows what a seed does. The "
-    "intervals of either kind hold together with 95 %."
+    "Clear: for these networks, on stimuli of this kind. Clear over seeds: larger than what another seed of the "
+    "training does, too, so that it is about how the networks were made; a dash where nothing shows what a seed does. "
+    "The intervals of either kind hold together with 95 %."
 )
 
 

@@ -21,8 +21,8 @@ _QUIET = 6  # colour of what is not named
 
 def readable(block: Any) -> Any:
     """A block of a report as it is; a chart of more than `MANY` networks as their spread, a long table cut."""
-    if isinstance(block, LineChart) and len(block.lines) > MANY:
-        return _lines(block)
+    if isinstance(block, LineChart):
+        return spread_of_lines(block)
     if isinstance(block, DotChart) and block.spread and len(block.series) > MANY:
         return _marks(block)
     if isinstance(block, Table) and len(block.frame) > MOST_ROWS:
@@ -59,10 +59,15 @@ def spread_in_words(values: Mapping[str, float], unit: str = "") -> str:
     )
 
 
-def _lines(chart: LineChart) -> LineChart:
-    """The median line with the middle half as its band, and the lines that stand farthest from it."""
+def spread_of_lines(chart: LineChart, named: int = _NAMED) -> LineChart:
+    """Of more than `MANY` lines the median, with the middle half as its band, and those that stand farthest from it.
+
+    Args:
+        chart: The chart, which is returned as it is where it has no more lines.
+        named: The largest number of lines that are drawn beside the median.
+    """
     lines = {name: points for name, points in chart.lines if points}
-    if not lines:
+    if len(lines) <= MANY:
         return chart
     at = _places(list(lines.values()), chart.x_range)
     curves = {name: np.interp(at, [p.x for p in points], [p.y for p in points]) for name, points in lines.items()}
@@ -73,10 +78,10 @@ def _lines(chart: LineChart) -> LineChart:
     )
     distances = {name: float(np.abs(curve - median).mean()) for name, curve in curves.items()}
     far = [name for name in standing_apart(distances) if distances[name] > np.median(list(distances.values()))]
-    named = [(name, tuple(replace(point, band=None) for point in lines[name])) for name in far[:_NAMED]]
-    more = f", and {len(far) - _NAMED} more stand apart" if len(far) > _NAMED else ""
+    alone = [(name, tuple(replace(point, band=None) for point in lines[name])) for name in far[:named]]
+    more = f", and {len(far) - named} more stand apart" if len(far) > named else ""
     caption = f"{_without_note(chart.caption)} (band: the middle half; by name: those that stand apart{more})"
-    return replace(chart, caption=caption, lines=((f"median of {len(lines)} networks", points), *named))
+    return replace(chart, caption=caption, lines=((f"median of {len(lines)} networks", points), *alone))
 
 
 def _places(lines: Sequence[Sequence[Point]], x_range: tuple[float, float] | None) -> Any:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
 from assay.report.document import ChartGrid, LineChart, Point
-from assay.report.many import readable
+from assay.report.many import MANY, spread_of_lines
 from assay.runs.manifest import MeasureRecord
 from assay.runs.run import Run
 from assay.runs.tables import Tables
@@ -20,7 +22,9 @@ def profiles(run: Run) -> list[ChartGrid]:
     """One small chart for each measure, or group of it, whose table has a value for every layer."""
     measures = run.manifest.measures.items()
     charts = tuple(chart for label, record in measures for chart in charts_of(label, record, run))
-    return [ChartGrid("Layer by layer", charts)] if charts else []
+    many = len(run.manifest.subjects) > MANY
+    note = " (band: the middle half of the networks; by name: those that stand farthest apart)" if many else ""
+    return [ChartGrid(f"Layer by layer{note}", charts)] if charts else []
 
 
 def charts_of(label: str, record: MeasureRecord, tables: Tables) -> list[LineChart]:
@@ -56,8 +60,8 @@ def profile(title: str, table: pd.DataFrame, value: str) -> LineChart:
     for subject, rows in table.groupby("subject", sort=False):
         lines.append((str(subject), _points(rows if rows["layer"].is_unique else _means(rows, value), value)))
     name = value.removesuffix("_deg").replace("_", " ") + (" (degrees)" if value.endswith("_deg") else "")
-    chart: LineChart = readable(LineChart(title, DEPTH, name, tuple(lines)))
-    return chart
+    chart = spread_of_lines(LineChart(title, DEPTH, name, tuple(lines)), named=2)
+    return replace(chart, caption=title)
 
 
 def _means(rows: pd.DataFrame, value: str) -> pd.DataFrame:

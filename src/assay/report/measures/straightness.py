@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from assay.report.document import Items, LineChart, Point, Table, Text
+from assay.report.many import MANY
 from assay.report.measures.section import shows
 from assay.report.measures.sentences import digits
 from assay.report.measures.stimuli import clips_shown
@@ -39,36 +40,51 @@ def section(label: str, record: MeasureRecord, tables: Tables) -> list[Any]:
     blocks: list[Any] = [Text(f"{shown} Image size alone moves curvature by several degrees.")]
     for condition, group in summary.groupby("condition", sort=False):
         name = CONDITIONS.get(str(condition), str(condition))
-        blocks.append(Items(tuple(_sentences(table[table["condition"] == condition], name))))
+        said = _sentences(table[table["condition"] == condition], name)
+        if len(said) > MANY:
+            blocks.append(Text(_tally([verb for verb, _ in said], name)))
+        blocks.append(Items(tuple(sentence for _, sentence in said)))
         blocks.append(_chart(group, name))
     blocks.append(Table("Curvature by layer", summary.drop(columns="order"), NOTES))
     return blocks
 
 
-def _sentences(table: pd.DataFrame, name: str) -> list[str]:
-    """What the last layer of each subject does to curvature, clip by clip: a change is said where its interval is."""
+def _sentences(table: pd.DataFrame, name: str) -> list[tuple[str, str]]:
+    """What the last layer of each subject does to curvature, clip by clip: a change is said where its interval is.
+
+    Each sentence comes with its verb, which is empty where there is no clear change.
+    """
     sentences = []
     for subject, rows in table.groupby("subject", sort=False):
         last = rows[rows["order"] == rows["order"].max()]
         layer, good = last["layer"].iloc[0], last[last["status"] == "ok"]
         if good.empty:
-            sentences.append(f"{subject}, {name}: undefined at {layer}.")
+            sentences.append(("", f"{subject}, {name}: undefined at {layer}."))
             continue
         changes = dict(zip(good["sequence"], good["change_deg"], strict=True))
         change, curvature = good["change_deg"].mean(), good["curvature_deg"].mean()
         bounds = interval(Evidence("change", float(change), items=changes))
         of = "" if len(good) == len(last) else f" of {len(last)}: the others have no angle there"
         at = f"{curvature:.1f}° at {layer}, n = {len(good)}{of}"
+        moved = f"{digits(change, '+.1f')}°"
         if bounds is None:
-            sentences.append(f"{subject}, {name}: {digits(change, '+.1f')}° from the pixels on one sequence; {at}.")
+            sentences.append(("", f"{subject}, {name}: {moved} from the pixels on one sequence; {at}."))
             continue
         low, high = bounds
         verb = "straightens" if high < 0 else "curves" if low > 0 else ""
-        by = f"{verb} {name} by {abs(change):.1f}°"
-        said = by if verb else f"makes no clear change to {name}: {digits(change, '+.1f')}°"
-        bounds_said = f"{digits(low, '+.1f')}° to {digits(high, '+.1f')}°"
-        sentences.append(f"{subject} {said} (95 % interval {bounds_said}; {at}).")
+        said = f"{verb} {name} by {abs(change):.1f}°" if verb else f"makes no clear change to {name}: {moved}"
+        spread = f"{digits(low, '+.1f')}° to {digits(high, '+.1f')}°"
+        sentences.append((verb, f"{subject} {said} (95 % interval {spread}; {at})."))
     return sentences
+
+
+def _tally(verbs: list[str], name: str) -> str:
+    """How many of many networks straighten, curve, or do neither clearly."""
+    straighten, curve = verbs.count("straightens"), verbs.count("curves")
+    return (
+        f"At their last layers {straighten} of {len(verbs)} networks straighten {name} and {curve} curve them; "
+        f"{len(verbs) - straighten - curve} make no clear change."
+    )
 
 
 def _chart(group: pd.DataFrame, name: str) -> LineChart:

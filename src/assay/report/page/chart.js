@@ -24,6 +24,7 @@
     return element;
   };
   const color = (i) => `var(--c${i % 8})`;
+  const dashes = (i) => (i >= 8 ? "7 4" : "none"); // after eight lines the colours come again
 
   // A step of 1, 2 or 5 times a power of ten that gives about `count` of them.
   const niceStep = (span, count) => {
@@ -40,10 +41,26 @@
     return found;
   };
 
+  // What the charts of a grid share: one legend, one line to read points in, and a colour for each name.
+  const grids = new Map();
+  const gridOf = (figure) => {
+    const around = figure.closest("figure.charts");
+    if (around && !grids.has(around)) grids.set(around, { around, names: [], hidden: new Set(), paints: [], legend: null, tip: null });
+    return around ? grids.get(around) : null;
+  };
+  const READ = "Hover over or tap a line to read a point.";
+
   const lineChart = (figure, chart) => {
-    const hidden = new Set();
-    const legend = make(figure, "div", { class: "legend" });
-    const tip = make(figure, "p", { class: "tip", "aria-live": "polite" }, "Hover over or tap a line to read a point.");
+    const grid = gridOf(figure);
+    const names = grid ? grid.names : [];
+    for (const [name] of chart.lines) if (!names.includes(name)) names.push(name);
+    const hidden = grid ? grid.hidden : new Set();
+    if (grid && !grid.legend) {
+      grid.legend = make(grid.around, "div", { class: "legend" });
+      grid.tip = make(grid.around, "p", { class: "tip", "aria-live": "polite" }, READ);
+    }
+    const legend = grid ? grid.legend : make(figure, "div", { class: "legend" });
+    const tip = grid ? grid.tip : make(figure, "p", { class: "tip", "aria-live": "polite" }, READ);
     let svg = null;
 
     const paint = () => {
@@ -52,8 +69,8 @@
       const [left, right, top, bottom] = [66, 16, 16, 46];
       if (svg) svg.remove();
       svg = draw(figure, "svg", { viewBox: `0 0 ${w} ${h}`, role: "img", "aria-label": chart.caption });
-      figure.insertBefore(svg, legend);
-      const shown = chart.lines.filter((_, i) => !hidden.has(i)).flatMap(([, points]) => points);
+      figure.insertBefore(svg, grid ? null : legend);
+      const shown = chart.lines.filter(([name]) => !hidden.has(name)).flatMap(([, points]) => points);
       const values = shown.flatMap((p) => p.band || [p.y]);
       if (chart.reference) values.push(chart.reference[1]);
       let low = Math.min(...values), high = Math.max(...values);
@@ -76,15 +93,16 @@
       draw(svg, "text", { x: px((from + to) / 2), y: h - 8, "text-anchor": "middle" }, chart.x_label);
       draw(svg, "text", { x: 14, y: py((low + high) / 2), "text-anchor": "middle", transform: `rotate(-90 14 ${py((low + high) / 2)})` }, chart.y_label);
       if (chart.reference) draw(svg, "path", { class: "reference", d: `M${px(from)},${py(chart.reference[1])}H${px(to)}` });
-      chart.lines.forEach(([name, points], i) => {
-        if (hidden.has(i) || !points.length) return;
+      chart.lines.forEach(([name, points]) => {
+        if (hidden.has(name) || !points.length) return;
+        const i = names.indexOf(name);
         const banded = points.filter((p) => p.band !== null);
         if (banded.length > 1) {
           const upper = banded.map((p) => `${px(p.x)},${py(p.band[1])}`);
           const lower = banded.map((p) => `${px(p.x)},${py(p.band[0])}`).reverse();
           draw(svg, "path", { class: "band", fill: color(i), d: `M${upper.join("L")}L${lower.join("L")}Z` });
         }
-        draw(svg, "path", { class: "path", stroke: color(i), d: `M${points.map((p) => `${px(p.x)},${py(p.y)}`).join("L")}`, "data-line": name });
+        draw(svg, "path", { class: "path", stroke: color(i), "stroke-dasharray": dashes(i), d: `M${points.map((p) => `${px(p.x)},${py(p.y)}`).join("L")}`, "data-line": name });
         for (const p of points) draw(svg, "circle", { cx: px(p.x), cy: py(p.y), r: points.length > 40 ? 2 : 3.5, fill: color(i) });
       });
       const mark = draw(svg, "circle", { r: 7, fill: "none", stroke: "var(--ink)", "stroke-width": 2, visibility: "hidden" });
@@ -92,8 +110,8 @@
         const box = svg.getBoundingClientRect();
         const [x, y] = [(event.clientX - box.left) * w / box.width, (event.clientY - box.top) * h / box.height];
         let best = null;
-        chart.lines.forEach(([name, points], i) => {
-          if (hidden.has(i)) return;
+        chart.lines.forEach(([name, points]) => {
+          if (hidden.has(name)) return;
           for (const p of points) {
             const distance = Math.hypot(px(p.x) - x, py(p.y) - y);
             if (!best || distance < best.distance) best = { distance, name, p };
@@ -101,22 +119,26 @@
         });
         if (!best || best.distance > 60) return;
         mark.setAttribute("cx", px(best.p.x)); mark.setAttribute("cy", py(best.p.y)); mark.setAttribute("visibility", "visible");
-        tip.textContent = `${best.name} · ${best.p.label}: ${best.p.detail}`;
+        tip.textContent = `${grid ? `${chart.caption} · ` : ""}${best.name} · ${best.p.label}: ${best.p.detail}`;
       };
       svg.addEventListener("pointermove", read);
       svg.addEventListener("pointerdown", read);
     };
 
-    chart.lines.forEach(([name], i) => {
-      const button = make(legend, "button", { type: "button", "aria-pressed": "true" });
-      make(button, "i", { style: `border-color: ${color(i)}` });
+    const paints = grid ? grid.paints : [];
+    paints.push(paint);
+    for (const [name] of chart.lines) {
+      if ([...legend.children].some((button) => button.dataset.name === name)) continue;
+      const i = names.indexOf(name);
+      const button = make(legend, "button", { type: "button", "aria-pressed": "true", "data-name": name });
+      make(button, "i", { class: i >= 8 ? "dashed" : "", style: `border-color: ${color(i)}` });
       make(button, "span", {}, name);
       button.addEventListener("click", () => {
-        if (hidden.has(i)) hidden.delete(i); else hidden.add(i);
-        button.setAttribute("aria-pressed", String(!hidden.has(i)));
-        paint();
+        if (hidden.has(name)) hidden.delete(name); else hidden.add(name);
+        button.setAttribute("aria-pressed", String(!hidden.has(name)));
+        for (const again of paints) again();
       });
-    });
+    }
     if (chart.reference) {
       const note = make(legend, "button", { type: "button", disabled: "" });
       make(note, "i", { class: "dashed", style: "border-color: var(--quiet)" });
@@ -172,6 +194,7 @@
         const at = chart.spread ? (slots.indexOf(m.series) + 0.5) / slots.length : 0.5;
         return (down ? top : left) + (m.group + 0.1 + 0.8 * at) * band;
       };
+      const size = !chart.spread ? 5 : shown.length > 150 ? 2.6 : 4;
       const place = (m, v = m.value) => (down ? [pv(v), pg(m)] : [pg(m), pv(v)]);
       const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
       for (let v = low; v <= high + step / 2; v += step) {
@@ -199,7 +222,7 @@
           const caps = down ? `M${x1},${y1 - 3}v6M${x2},${y2 - 3}v6` : `M${x1 - 3},${y1}h6M${x2 - 3},${y2}h6`;
           draw(svg, "path", { class: "whisker", stroke: color(c), d: `M${x1},${y1}L${x2},${y2}${caps}` });
         }
-        const path = draw(svg, "path", { class: "mark", fill: color(c), d: SHAPES[shape](...place(m), chart.spread ? 3.2 : 5) });
+        const path = draw(svg, "path", { class: "mark", fill: color(c), d: SHAPES[shape](...place(m), size) });
         draw(path, "title", {}, m.detail);
       }
       for (const [group, why] of chart.absent) {

@@ -52,7 +52,7 @@ class OfArrays(assay.Measure):
         rows = []
         for layer, out in subject.record(torch.ones(4, 6)).items():
             whole = out.numpy().astype(np.float64)
-            columns = {"all": whole.ravel(), "grid": whole.tolist(), "words": ["a"] * 50, "long": "x" * 5000}
+            columns = {"all": whole.ravel(), "grid": whole, "tensor": out, "words": ["a"] * 50, "long": "x" * 5000}
             rows.append({"layer": layer, "mean": whole.mean(), **columns})
         return pd.DataFrame(rows)
 
@@ -104,6 +104,7 @@ def test_arrays_are_a_few_words(run):
     (table,) = blocks(run, "of-arrays", Table)
     first = table.frame.iloc[0]
     assert first["all"].startswith("20 numbers, ") and first["grid"].startswith("4 × 5 numbers, ")
+    assert first["tensor"].startswith("4 × 5 numbers, ")
     assert first["words"] == "50 entries" and len(first["long"]) == 300
     assert max(len(str(v)) for v in table.frame.drop(columns="long").to_numpy().ravel()) < 40
 

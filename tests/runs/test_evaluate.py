@@ -190,7 +190,7 @@ def test_an_interrupted_rerun_never_shows_the_old_numbers(tmp_path, monkeypatch)
 @pytest.mark.parametrize(
     ("table", "error"),
     [
-        (lambda: pd.DataFrame({"x": [1, "a", None, {}]}), "ArrowInvalid"),
+        (lambda: pd.DataFrame({"x": [1, "a", None, {}]}), "column x with type object): a column holds numbers"),
         (lambda: pd.DataFrame({"subject": [1]}), "has a column 'subject'"),
         (lambda: pd.DataFrame(), "returned no rows"),
         (lambda: 3, "the measure returned 3: it must return a pandas DataFrame"),

@@ -127,7 +127,8 @@ def load_broad_plan(path: str | Path, with_data: bool = False) -> BroadPlan:
     secret = reading.take("secret", _secret, "")
     if secret:
         reading.take("commitment", lambda node: verify_commitment(secret, convert(node, str, {})), None)
-    evaluators = reading.take("evaluators", lambda node: _evaluators(node, problems), {})
+    none: dict[Modality, Evaluators] = {}
+    evaluators = reading.take("evaluators", lambda node: _evaluators(node, problems), none)
     teams = tuple(reading.each("teams", _team))
     with problems.watching():
         require_one_each(teams)
@@ -223,7 +224,8 @@ def _module(node: Node) -> Module:
     else:
         reading = Reading(node, ("module", "parameters", "frozen"), ("module",))
         name = reading.take("module", lambda entry: convert(entry, str, {}), "")
-        parameters = reading.take("parameters", _parameters, {})
+        none: dict[str, Any] = {}
+        parameters = reading.take("parameters", _parameters, none)
         frozen = reading.take("frozen", lambda entry: convert(entry, str, {}), None)
         reading.problems.raise_any()
         module = build(Module, replace(node, value={}), name=name, parameters=parameters, frozen=frozen)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -102,9 +103,29 @@ class CellTables:
             require_rows(frame, made_by)
             if "subject" in frame.columns:
                 raise AssayError("the measure's table has a column 'subject', which the run adds itself: rename it")
-        whole = pa.Table.from_pandas(table, preserve_index=False)
-        short = whole if summary is table else pa.Table.from_pandas(summary, preserve_index=False)
+        whole = _as_arrow(table, "the measure")
+        short = whole if summary is table else _as_arrow(summary, "the measure's summary()")
         return cls(whole, short, evidence_table(evidence))
+
+
+def _as_arrow(frame: pd.DataFrame, made_by: str) -> Any:
+    """A table as Arrow keeps it: arrays of several axes, and tensors, as lists."""
+    kept = frame.copy(deep=False)
+    for column in [name for name in frame if frame[name].dtype == object]:
+        kept[column] = frame[column].map(_as_list)
+    try:
+        return pa.Table.from_pandas(kept, preserve_index=False)
+    except (pa.ArrowException, TypeError) as error:
+        reason, remedy = (
+            "; ".join(map(str, error.args)),
+            "a column holds numbers, words or truth values, or arrays of them",
+        )
+        raise AssayError(f"{made_by} returned a table that cannot be kept ({reason}): {remedy}") from error
+
+
+def _as_list(value: Any) -> Any:
+    several = getattr(value, "ndim", 0) > 0 and not (isinstance(value, np.ndarray) and value.ndim == 1)
+    return value.tolist() if several else value
 
 
 def require_rows(table: Any, made_by: str = "the measure") -> None:

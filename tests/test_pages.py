@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from assay import Measure
+
 ROOT = Path(__file__).parents[1]
 FIRST = ["README.md", "docs/tutorial.md", "docs/examine.md", "docs/concepts.md"]
 FOLDERS = ("docs", "docs/measures", "reproductions/*")
@@ -40,7 +42,8 @@ def path_of(page: Path) -> str:
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A new folder in which the page is followed; modules that it writes are forgotten afterwards."""
+    """A new folder in which the page is followed; modules and measures that it defines are forgotten afterwards."""
+    monkeypatch.setattr(Measure, "_registry", Measure.known())
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     yield tmp_path
@@ -71,7 +74,8 @@ def test_every_block_of_a_page_runs_in_order(page, folder):
 def run_examples(content: str, names: dict[str, object], page: Path, line: int) -> None:
     """Run the examples of a block with the names that earlier blocks left, and fail with what doctest says."""
     said: list[str] = []
-    examples = doctest.DocTestParser().get_doctest(content, names, path_of(page), str(page), line)
+    name = f"{path_of(page)}:{line + 1}"  # of its own, by which doctest finds the lines of an exception
+    examples = doctest.DocTestParser().get_doctest(content, names, name, str(page), line)
     examples.globs = names  # not the copy that the parser makes
     runner = doctest.DocTestRunner(verbose=False)
     assert runner.run(examples, out=said.append, clear_globs=False).failed == 0, "".join(said)

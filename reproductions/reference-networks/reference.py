@@ -32,7 +32,7 @@ from assay.plans.examination import questions
 from assay.report.comparison import Comparison, Quantity
 from assay.stats.differences import interval
 from assay.stimuli import Images, Labelled, Normalize, Resize
-from assay.studies.portraits import Portraits, Replicates, asked
+from assay.studies.portraits import Portraits, Replicates, asked, without_layer
 from assay.subject.source import SubjectSource
 from assay.training import Recipe, train_many
 from assay.training.augmentation import Augment
@@ -43,7 +43,7 @@ SEEDS = 12
 KNOWN = "known networks"
 SHOWN = 2000
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
-RATIO = ("median margin", "Davies", "sharpness")  # quantities whose spread is proportional to their size
+RATIO = ("median margin", "Davies")  # quantities whose spread is proportional to their size
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def seeds_of(quantities: tuple[Quantity, ...], recipes: dict[str, str]) -> dict[
             values = np.array([evidence.value for evidence in members])
             if len(values) > 2:
                 spread = Replicates(float(values.mean()), float(values.std(ddof=1)), len(values))
-                seeds.setdefault(quantity.name, {})[recipe] = spread
+                seeds.setdefault(without_layer(quantity.name), {})[recipe] = spread
     return seeds
 
 

@@ -16,7 +16,8 @@ def clips(values: np.ndarray, quantity: str = "change of curvature", better: str
 
 
 def portraits(sd: float, *quantities: str) -> Portraits:
-    return Portraits(seeds={name: {"vgg": Replicates(0.0, sd, 13)} for name in quantities}, trained=13)
+    recipes = {recipe: Replicates(0.0, sd, 13) for recipe in ("vgg", "resnet", "perceptron")}
+    return Portraits(seeds={name: recipes for name in quantities}, trained=39)
 
 
 def compared(sd: float = 0.5, recipes: dict[str, str] | None = None, **values: np.ndarray) -> Comparison:
@@ -57,11 +58,14 @@ def false_reports(rng: np.random.Generator, reports: int, replicates: int) -> fl
     """How often a report on four equal recipes calls any of five numbers different.
 
     Of every number, the seed moves a network by 1, a clip all networks alike by 1, and a clip each network by 1; one
-    network a recipe is judged by 13 reference networks of another recipe, several by themselves.
+    network a recipe is judged by three other recipes with 13 reference networks each, several by themselves.
     """
     false = 0
     for _ in range(reports):
-        known = {f"q{k}": {"vgg": Replicates(0.0, float(rng.normal(size=13).std(ddof=1)), 13)} for k in range(5)}
+        known = {
+            f"q{k}": {f"r{r}": Replicates(0.0, float(rng.normal(size=13).std(ddof=1)), 13) for r in range(3)}
+            for k in range(5)
+        }
         recipes = {f"n{i}.{j}": f"n{i}" for i in range(4) for j in range(replicates)}
         shared = rng.normal(size=(5, 10))
         quantities = tuple(

@@ -12,12 +12,18 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
+from math import sqrt
 from typing import Any
+
+import numpy as np
+from scipy import stats
 
 from assay.runs.manifest import MeasureRecord
 from assay.stats.seeds import SeedSpread
 
 Answer = tuple[float, float | None, float | None]
+BOUND = 0.9  # of ten recipes nine move less; with it, two networks of a recipe left out are said to differ in under 5 %
+FEWEST_RECIPES = 3
 
 
 @dataclass(frozen=True)
@@ -85,28 +91,36 @@ class Portraits:
         )
 
     def spread(self, quantity: str, values: Sequence[float]) -> SeedSpread | None:
-        """How far seeds move a number: the largest standard deviation over the reference recipes.
+        """How far seeds move a number of another recipe, by the standard deviations s of the K reference recipes.
 
-        For a quantity on a ratio scale it is the largest coefficient of variation times the largest of the values.
-        The largest, because another recipe's spread is not known better than that. None for an unknown quantity.
+        Recipes differ in their spread: log s is taken as normal over recipes, and the spread of another recipe as the
+        upper 90 % prediction bound, exp(m + t·d·√(1 + 1/K)), with m and d the mean and standard deviation of log s and
+        t the quantile of Student's distribution with K − 1 degrees of freedom. Recipes in which the number does not
+        move at all, because it is at its end, are left out. For a quantity on a ratio scale s is the coefficient of
+        variation, and the bound is multiplied by the largest of the values.
 
         Args:
             quantity: Name of the quantity.
             values: The values that are compared.
 
+        Returns:
+            The bound, with the degrees of freedom of all recipes; None for a quantity that fewer than three recipes
+            have.
+
         Example:
-            >>> seeds = {"accuracy": {"vgg": Replicates(0.9, 0.01, 12), "resnet": Replicates(0.8, 0.02, 10)}}
-            >>> Portraits(seeds=seeds).spread("accuracy", [0.7, 0.8])
-            SeedSpread(error=0.02, df=9)
+            >>> seeds = {"accuracy": {name: Replicates(0.9, 0.01, 12) for name in ("vgg", "resnet", "perceptron")}}
+            >>> spread = Portraits(seeds=seeds).spread("accuracy", [0.7, 0.8])
+            >>> round(spread.error, 6), spread.df
+            (0.01, 33)
         """
-        recipes = self.seeds.get(quantity)
-        if not recipes or not values:
+        moving = [of for of in self.seeds.get(without_layer(quantity), {}).values() if of.sd > 0]
+        if len(moving) < FEWEST_RECIPES or not values:
             return None
-        if quantity in self.ratio:
-            widest = max(recipes.values(), key=lambda of: of.sd / abs(of.mean))
-            return SeedSpread(widest.sd / abs(widest.mean) * max(map(abs, values)), widest.n - 1)
-        widest = max(recipes.values(), key=lambda of: of.sd)
-        return SeedSpread(widest.sd, widest.n - 1)
+        is_ratio = without_layer(quantity) in self.ratio
+        logs = np.log([of.sd / abs(of.mean) if is_ratio else of.sd for of in moving])
+        reach = stats.t.ppf(BOUND, len(logs) - 1) * logs.std(ddof=1) * sqrt(1 + 1 / len(logs))
+        size = max(map(abs, values)) if is_ratio else 1.0
+        return SeedSpread(float(np.exp(logs.mean() + reach)) * size, sum(of.n - 1 for of in moving))
 
     def answers(self, measures: Mapping[str, MeasureRecord]) -> dict[str, dict[tuple[str, str], Answer]]:
         """What the reference networks answered to the questions of a run: by network, measure and quantity.
@@ -124,6 +138,17 @@ class Portraits:
             for portrait in self.networks
         }
         return {name: of for name, of in answers.items() if of}
+
+
+def without_layer(quantity: str) -> str:
+    """The name of a quantity without that of a layer, unless every network has such a layer.
+
+    Example:
+        >>> without_layer("separation of the classes at features.0"), without_layer("margin at the input")
+        ('separation of the classes', 'margin at the input')
+    """
+    stem, _, layer = quantity.rpartition(" at ")
+    return stem if stem and not layer.startswith(("the input", "the last layer")) else quantity
 
 
 def asked(record: MeasureRecord) -> str:

@@ -17,6 +17,7 @@ from assay.stats.seeds import SeedSpread, difference_of_recipes, mean_evidence, 
 from assay.studies.portraits import Answer, Portraits
 
 MOST_SENTENCES = 7
+FEW_SENTENCES = 3  # on these very networks
 FEWEST_DEGREES = 4  # of freedom, below which the spread over seeds is taken from the reference networks if it is there
 BESIDE_REFERENCES = 5  # networks, above which the matrix leaves no room for reference networks
 MANY_NETWORKS = 12  # above this the matrix shows how the networks are spread instead of each
@@ -132,16 +133,14 @@ class Comparison:
         return differences
 
     @cached_property
-    def of_unknown_spread(self) -> dict[str, bool]:
-        """Numbers of which nothing says how far seeds move them: whether they differ between these very networks."""
-        unknown = [quantity for quantity in self.quantities if self.spread(quantity) is None]
-        pairs = {q.name: [difference(x, y) for x, y in combinations(q.of.values(), 2)] for q in unknown}
-        count = sum(apart is not None for of in pairs.values() for apart in of)
-        level = 1 - 0.05 / max(count, 1)
+    def for_these_networks(self) -> dict[tuple[str, str, str, str], Difference]:
+        """Differences over stimuli alone, of numbers of which nothing says how far seeds move them."""
         return {
-            name: any(apart is not None and apart.clear(level) for apart in of)
-            for name, of in pairs.items()
-            if any(apart is not None and apart.error > 0 for apart in of)
+            (quantity.measure, quantity.name, a, b): apart
+            for quantity in self.quantities
+            if self.spread(quantity) is None
+            for a, b in combinations(quantity.of, 2)
+            if (apart := difference(quantity.of[a], quantity.of[b])) is not None and apart.error > 0
         }
 
     @property
@@ -157,7 +156,7 @@ class Comparison:
         first = (max if quantity.better == "higher" else min)(values, key=lambda name: values[name])
         apart = {name: self._difference(quantity, first, name) for name in values if name != first}
         worse = {name for name, d in apart.items() if d is not None and d.clear(self.level)}
-        alike = {name for name, d in apart.items() if d is not None and name not in worse}
+        alike = {name for name, d in apart.items() if (d is not None or values[name] == values[first])} - worse
         return {first, *alike} if worse else set()
 
     def _difference(self, quantity: Quantity, a: str, b: str) -> Difference | None:
@@ -196,43 +195,48 @@ def _source(comparison: Comparison) -> str:
 
 def sentences(comparison: Comparison) -> list[str]:
     """What differs most: for each number the surest difference, the surest first; then what does not differ clearly."""
-    by_quantity: dict[tuple[str, str], tuple[float, str, str, Difference]] = {}
-    for (measure, name, a, b), apart in comparison.differences.items():
-        if apart.strength > by_quantity.get((measure, name), (-1.0,))[0]:
-            by_quantity[measure, name] = (apart.strength, a, b, apart)
-    quantities = {(q.measure, q.name): q for q in comparison.quantities}
-    said: list[str] = []
-    unclear: list[str] = []
-    for key, (_, a, b, apart) in sorted(by_quantity.items(), key=lambda item: -item[1][0]):
-        if not apart.clear(comparison.level):
-            unclear.append(key[1])
-        elif len(said) < MOST_SENTENCES:
-            said.append(_sentence(comparison, quantities[key], a, b, apart))
-    unclear += [name for name, clear in comparison.of_unknown_spread.items() if not clear]
-    if unclear:
-        said.append(f"No clear difference: {'; '.join(unclear)}.")
-    if names := "; ".join(name for name, clear in comparison.of_unknown_spread.items() if clear):
+    said, unclear = _said(comparison, comparison.differences)
+    of_these, also_unclear = _said(comparison, comparison.for_these_networks)
+    said = said[:MOST_SENTENCES]
+    if unclear + also_unclear:
+        said.append(f"No clear difference: {'; '.join(unclear + also_unclear)}.")
+    if of_these:
         said.append(
-            f"For these very networks only, since it is not known how far another seed moves them: {names}. "
-            "Give several networks of each recipe to conclude more."
+            "It is not known how far another seed moves the following numbers; give several networks of each recipe to "
+            "conclude more than this on these very networks. " + " ".join(of_these[:FEW_SENTENCES])
         )
     return said
 
 
-def _sentence(comparison: Comparison, quantity: Quantity, a: str, b: str, apart: Difference) -> str:
-    low, high = sorted(map(abs, apart.interval(comparison.level)))  # of a clear difference: both ends have its sign
+def _said(
+    comparison: Comparison, differences: Mapping[tuple[str, str, str, str], Difference]
+) -> tuple[list[str], list[str]]:
+    """A sentence on the surest difference of each number, and the numbers without a clear one."""
+    surest: dict[tuple[str, str], tuple[float, str, str, Difference]] = {}
+    for (measure, name, a, b), apart in differences.items():
+        if apart.strength > surest.get((measure, name), (-1.0,))[0]:
+            surest[measure, name] = (apart.strength, a, b, apart)
+    quantities = {(q.measure, q.name): q for q in comparison.quantities}
+    level = 1 - 0.05 / max(len(differences), 1)
+    ordered = sorted(surest.items(), key=lambda item: -item[1][0])
+    said = [_sentence(comparison, quantities[key], *of, level) for key, (_, *of) in ordered if of[-1].clear(level)]
+    return said, [key[1] for key, (_, *of) in ordered if not of[-1].clear(level)]
+
+
+def _sentence(comparison: Comparison, quantity: Quantity, a: str, b: str, apart: Difference, level: float) -> str:
+    low, high = sorted(map(abs, apart.interval(level)))  # of a clear difference: both ends have its sign
     direction = quantity.better or "higher"
     if (apart.value < 0) == (direction == "higher"):
         a, b = b, a
     shown = quantity.shown
     members = comparison.members(quantity)
+    members |= {name: [quantity.of[name]] for name in (a, b) if name not in members}
     values = " v ".join(shown(mean_evidence(members[recipe]).value) for recipe in (a, b))
-    better = ", which is better," if quantity.better else ""
     pairs = ("paired" if apart.paired else "not paired") + f", n = {apart.n}" if apart.n else "exact for these weights"
     if max(len(members[a]), len(members[b])) > 1:
         pairs += f", {len(members[a])} and {len(members[b])} networks"
     return (
-        f"{_capital(quantity.name)}: {a} is {direction} than {b}{better} by {shown(abs(apart.value))} "
+        f"{_capital(quantity.name)}: {a} is {direction} than {b} by {shown(abs(apart.value))} "
         f"({shown(low)} to {shown(high)}, {pairs}; {values})."
     )
 
@@ -261,11 +265,12 @@ def matrix(comparison: Comparison) -> Matrix:
     )
     if answers:
         note += " Reference networks come with assay; they were asked the same, of the stimuli that come with it."
-    return Matrix("Where the networks stand", comparison.networks, tuple(rows), note, tuple(answers))
+    caption = "Where the networks stand" if len(comparison.networks) > 1 else "Where the network stands"
+    return Matrix(caption, comparison.networks, tuple(rows), note, tuple(answers))
 
 
 def _row_name(quantity: Quantity) -> str:
-    return _capital(quantity.name) + {"higher": " ↑", "lower": " ↓", "": ""}[quantity.better]
+    return _capital(quantity.name) + {"higher": "\u00a0↑", "lower": "\u00a0↓", "": ""}[quantity.better]
 
 
 def _cell(quantity: Quantity, evidence: Evidence | None, best: bool) -> MatrixCell:

@@ -68,7 +68,8 @@ def mean_evidence(replicates: Sequence[Evidence]) -> Evidence:
         return first
     shared = [name for name in first.items if all(name in evidence.items for evidence in known)]
     items = {name: float(np.mean([evidence.items[name] for evidence in known])) for name in shared}
-    alike = len({(len(evidence.draws), evidence.n) for evidence in known}) == 1
+    alike = len({len(evidence.draws) for evidence in known}) == 1
+    same_inputs = len({evidence.n for evidence in known}) == 1 and all(evidence.common for evidence in known)
     return Evidence(
         first.quantity,
         float(np.mean([evidence.value for evidence in known])),
@@ -78,7 +79,7 @@ def mean_evidence(replicates: Sequence[Evidence]) -> Evidence:
         np.mean([evidence.draws for evidence in known], axis=0) if alike else np.zeros(0),
         min(evidence.n for evidence in known),
         first.status,
-        all(evidence.common for evidence in known),
+        same_inputs,
     )
 
 

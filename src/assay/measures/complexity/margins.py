@@ -7,7 +7,7 @@ Jiang et al. 2020, "Fantastic generalization measures and where to find them".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import log, sqrt
 from typing import Any, ClassVar
@@ -192,7 +192,9 @@ class Margins(Measure):
         """The accuracy on the sample, and the median distance of an input to the decision boundary."""
         output = from_rows(measured, [("accuracy", "accuracy", "higher")])
         median = "median margin at the input, in units of the data's spread"
-        return output + from_rows(measured, [("normalised margin median", median, "higher")], layer=INPUT)
+        inside = from_rows(measured, [("normalised margin median", median, "higher")], layer=INPUT)
+        # Only inputs that a network gets right have a distance; resamples of different inputs cannot be paired.
+        return output + [replace(evidence, common=evidence.n == output[0].n) for evidence in inside]
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
         """Take the quantities of the output, and the normalised margins, each named with its layer."""

@@ -212,15 +212,20 @@ def _said(
     comparison: Comparison, differences: Mapping[tuple[str, str, str, str], Difference]
 ) -> tuple[list[str], list[str]]:
     """A sentence on the surest difference of each number, and the numbers without a clear one."""
-    surest: dict[tuple[str, str], tuple[float, str, str, Difference]] = {}
+    surest: dict[tuple[str, str], tuple[str, str, Difference]] = {}
     for (measure, name, a, b), apart in differences.items():
-        if apart.strength > surest.get((measure, name), (-1.0,))[0]:
-            surest[measure, name] = (apart.strength, a, b, apart)
+        key = measure, name
+        if key not in surest or apart.strength > surest[key][2].strength:
+            surest[key] = a, b, apart
     quantities = {(q.measure, q.name): q for q in comparison.quantities}
     level = 1 - 0.05 / max(len(differences), 1)
-    ordered = sorted(surest.items(), key=lambda item: -item[1][0])
-    said = [_sentence(comparison, quantities[key], *of, level) for key, (_, *of) in ordered if of[-1].clear(level)]
-    return said, [key[1] for key, (_, *of) in ordered if not of[-1].clear(level)]
+    said, unclear = [], []
+    for key, (a, b, apart) in sorted(surest.items(), key=lambda item: -item[1][2].strength):
+        if apart.clear(level):
+            said.append(_sentence(comparison, quantities[key], a, b, apart, level))
+        else:
+            unclear.append(key[1])
+    return said, unclear
 
 
 def _sentence(comparison: Comparison, quantity: Quantity, a: str, b: str, apart: Difference, level: float) -> str:

@@ -19,7 +19,7 @@ from PIL import Image
 
 from assay.networks import small_vgg
 from command_kit import assay
-from processes import wait_until
+from processes import hear_interrupts, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -99,7 +99,7 @@ def test_an_interrupted_run_says_what_is_kept(tmp_path):
     write_plan(tmp_path, plan)
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "kits")}
     command = [*ASSAY, "run", "plan.yaml"]
-    heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}  # a job in the background ignores it
+    heard = {"preexec_fn": hear_interrupts}
     with subprocess.Popen(command, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True, **heard) as process:
         assert wait_until(lambda: (tmp_path / "mark").exists() or process.poll() is not None)
         process.send_signal(signal.SIGINT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,3 +22,8 @@ def wait_until(true: Callable[[], bool], most_s: float = 900) -> bool:
     while not true() and time.monotonic() < end:
         time.sleep(0.02)
     return true()
+
+
+def hear_interrupts() -> None:
+    """Let a process that is about to start hear SIGINT, which a job in the background of a shell ignores."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from assay.runs.run import Run
-from processes import alive, wait_until
+from processes import alive, hear_interrupts, wait_until
 
 pytestmark = pytest.mark.kill
 KITS = Path(__file__).parents[1] / "kits"
@@ -35,7 +35,8 @@ print(run.outcome)
 def test_no_process_stays_what_is_done_is_kept_and_running_again_finishes(tmp_path, send, sent):
     (tmp_path / "hold").touch()
     command = [sys.executable, "-c", SCRIPT, str(KITS), str(tmp_path)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as interrupted:
+    heard = {"preexec_fn": hear_interrupts, "start_new_session": True}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **heard) as interrupted:
         assert wait_until(lambda: len(list(tmp_path.glob("*.process"))) == 2 or interrupted.poll() is not None)
         workers = [int(path.stem) for path in tmp_path.glob("*.process")]
         assert len(workers) == 2 and all(map(alive, workers)), interrupted.stderr.read()

@@ -21,21 +21,33 @@ _HOME = {
     "Plan": "assay.plans.plan",
     "Resources": "assay.runs.executor",
     "Run": "assay.runs.run",
+    "RunningRdm": "assay.measures.similarity.rdm",
     "Sharpness": "assay.measures.complexity.sharpness",
     "Straightness": "assay.measures.straightness.measure",
     "Subject": "assay.subject.subject",
+    "bootstrap_rdms": "assay.measures.similarity.inference",
+    "category_rdm": "assay.measures.similarity.rdm",
     "choose_layers": "assay.subject.layers",
+    "compare_rdms": "assay.measures.similarity.compare",
     "conditional_mutual_information": "assay.studies.statistics.cmi",
     "curvature": "assay.measures.straightness.measure",
     "davies_bouldin_index": "assay.measures.complexity.clusters",
     "evaluate": "assay.runs.evaluate",
     "examine": "assay.plans.examination",
     "firing_thresholds": "assay.measures.invariance.firing",
+    "from_rsatoolbox": "assay.stimuli.rdms",
     "gi_score": "assay.measures.perturbation.scores",
     "invariance_scores": "assay.measures.invariance.firing",
+    "linear_cka": "assay.measures.similarity.alignment",
     "load_plan": "assay.plans.plan",
+    "noise_ceiling": "assay.measures.similarity.ceiling",
     "pal_score": "assay.measures.perturbation.scores",
+    "permutation_test": "assay.measures.similarity.permutation",
     "perturbation_cumulative_density": "assay.measures.perturbation.scores",
+    "procrustes_distance": "assay.measures.similarity.alignment",
+    "rdm": "assay.measures.similarity.rdm",
+    "similarity_between_subjects": "assay.measures.similarity.ceiling",
+    "to_rsatoolbox": "assay.stimuli.rdms",
     "top_proportion_mean": "assay.measures.invariance.firing",
     "turning_angles": "assay.measures.straightness.measure",
 }
@@ -53,25 +65,37 @@ __all__ = [
     "Plan",
     "Resources",
     "Run",
+    "RunningRdm",
     "Sharpness",
     "Straightness",
     "Subject",
+    "bootstrap_rdms",
     "broad",
+    "category_rdm",
     "choose_layers",
+    "compare_rdms",
     "conditional_mutual_information",
     "curvature",
     "davies_bouldin_index",
     "evaluate",
     "examine",
     "firing_thresholds",
+    "from_rsatoolbox",
     "gi_score",
     "invariance_scores",
+    "linear_cka",
     "load_plan",
     "networks",
+    "noise_ceiling",
     "pal_score",
+    "permutation_test",
     "perturbation_cumulative_density",
+    "procrustes_distance",
+    "rdm",
+    "similarity_between_subjects",
     "stimuli",
     "studies",
+    "to_rsatoolbox",
     "top_proportion_mean",
     "training",
     "turning_angles",
@@ -90,12 +114,19 @@ if _typing.TYPE_CHECKING:
     from assay.measures.invariance.measure import Invariance
     from assay.measures.perturbation.measure import PerturbationResponse
     from assay.measures.perturbation.scores import gi_score, pal_score, perturbation_cumulative_density
+    from assay.measures.similarity.alignment import linear_cka, procrustes_distance
+    from assay.measures.similarity.ceiling import noise_ceiling, similarity_between_subjects
+    from assay.measures.similarity.compare import compare_rdms
+    from assay.measures.similarity.inference import bootstrap_rdms
+    from assay.measures.similarity.permutation import permutation_test
+    from assay.measures.similarity.rdm import RunningRdm, category_rdm, rdm
     from assay.measures.straightness.measure import Straightness, curvature, turning_angles
     from assay.plans.examination import examine
     from assay.plans.plan import Plan, load_plan
     from assay.runs.evaluate import evaluate
     from assay.runs.executor import Resources
     from assay.runs.run import Run
+    from assay.stimuli.rdms import from_rsatoolbox, to_rsatoolbox
     from assay.studies.statistics.cmi import conditional_mutual_information
     from assay.subject.layers import ALL, choose_layers
     from assay.subject.subject import Subject

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.core.errors import AssayError
+from assay.core.errors import AssayError, nearest
 
 Array = np.ndarray[Any, Any]
 
@@ -45,6 +45,18 @@ def benjamini_hochberg(p: Array) -> Array:
     return _adjusted(p, step_up)
 
 
+def correction_named(name: str) -> Callable[[Array], Array]:
+    """The correction of p values for many tests: ``holm``, ``benjamini-hochberg``, or ``none``, which leaves them.
+
+    Example:
+        >>> correction_named("holm")(np.array([0.01, 0.04])).tolist()
+        [0.02, 0.04]
+    """
+    if name not in _CORRECTIONS:
+        raise AssayError(f"correction={name!r} is unknown{nearest(str(name), _CORRECTIONS)}")
+    return _CORRECTIONS[name]
+
+
 def _adjusted(p: Array, rule: Callable[[Array], Array]) -> Array:
     p = np.asarray(p, dtype=np.float64)
     if ((p < 0) | (p > 1)).any():
@@ -54,3 +66,14 @@ def _adjusted(p: Array, rule: Callable[[Array], Array]) -> Array:
     order = tested[np.argsort(p[tested], kind="stable")]
     adjusted[order] = np.minimum(rule(p[order]), 1.0)
     return adjusted
+
+
+def _unadjusted(p: Array) -> Array:
+    return p
+
+
+_CORRECTIONS: dict[str, Callable[[Array], Array]] = {
+    "holm": holm,
+    "benjamini-hochberg": benjamini_hochberg,
+    "none": _unadjusted,
+}

@@ -1,5 +1,6 @@
 """What is shown: pictures, gratings, sequences of frames, objects, and the tests made of them."""
 
+from assay.stimuli.brain import Brain92, load_brain92
 from assay.stimuli.camera import CameraClip, camera_sequences, camera_video
 from assay.stimuli.clips import ArrayClip, Clip, FrameFolder
 from assay.stimuli.datasets import as_images, as_labelled, as_sequences
@@ -12,6 +13,8 @@ from assay.stimuli.labelled import Labelled, load_labelled
 from assay.stimuli.natural_video import NaturalVideo
 from assay.stimuli.perturbations import Mixup, Noise, Perturbation, Transformed
 from assay.stimuli.pictures import photographs
+from assay.stimuli.rdm_files import load_rdms
+from assay.stimuli.rdms import RdmSet
 from assay.stimuli.sequences import Sequences, load_sequences
 from assay.stimuli.transforms import Chain, Crop, Grey, Normalize, Resize, ResizeShorter, transform_named
 from assay.stimuli.turntables import TurningObject, load_coil20, turning_objects
@@ -20,6 +23,7 @@ from assay.stimuli.whitening import fill_range, natural_patches, smooth_contrast
 
 __all__ = [
     "ArrayClip",
+    "Brain92",
     "CameraClip",
     "Chain",
     "Clip",
@@ -41,6 +45,7 @@ __all__ = [
     "ParametricTest",
     "Perturbation",
     "PixelFade",
+    "RdmSet",
     "Resize",
     "ResizeShorter",
     "Sequences",
@@ -53,9 +58,11 @@ __all__ = [
     "camera_sequences",
     "camera_video",
     "fill_range",
+    "load_brain92",
     "load_coil20",
     "load_images",
     "load_labelled",
+    "load_rdms",
     "load_sequences",
     "natural_patches",
     "photographs",

@@ -1,0 +1,1 @@
+"""Representational similarity: dissimilarities of responses, how alike they are, and how sure one can be of it."""

@@ -160,7 +160,8 @@ def whitened(responses: Tensor, precision: Any) -> Tensor:
     factor, failed = torch.linalg.cholesky_ex((matrix + matrix.T) / 2)
     if int(failed):
         raise AssayError("precision is not positive definite: give the inverse of a covariance matrix")
-    return responses.to(torch.float64) @ factor
+    product: Tensor = responses.to(torch.float64) @ factor
+    return product
 
 
 def squared_distances(products: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,13 +26,12 @@ from torch import nn
 import assay
 from assay.cli.demo import digits, small_network
 from assay.core.determinism import seeded
-from assay.networks import RetinaV1
 from assay.networks.classifiers.resnet import resnet20, small_resnet
 from assay.networks.classifiers.vgg import small_vgg
 from assay.plans.examination import questions
 from assay.report.comparison import Comparison, Quantity
 from assay.stats.differences import interval
-from assay.stimuli import Images, Labelled, Normalize, Resize
+from assay.stimuli import Images, Labelled, Normalize
 from assay.studies.portraits import Portraits, Replicates, asked, without_layer
 from assay.subject.source import SubjectSource
 from assay.training import Recipe, train_many
@@ -41,6 +41,12 @@ HERE = Path(__file__).parent
 SHIPPED = Path(assay.studies.__path__[0]) / "portraits.json"
 SEEDS = 12
 KNOWN = "known networks"
+BESIDE = {  # what stands beside other networks in a report, and what it is called there
+    "ResNet, standard": "ResNet on CIFAR-10",
+    "ResNet, PGD": "the same, adversarially trained",
+    "retina and V1": "retina and V1",
+    "resnet20": "ResNet-20 on CIFAR-10",
+}
 SHOWN = 2000
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 RATIO = ("median margin", "Davies")  # quantities whose spread is proportional to their size
@@ -121,7 +127,8 @@ def known(given: argparse.Namespace) -> None:
         subjects.append(assay.Subject.from_onnx(given.networks / f"resnet_4b_{word}.onnx", name, example=shape))
     with seeded(0):
         subjects.append(assay.Subject(resnet20(), "resnet20, untrained", example=shape))
-    subjects.append(assay.Subject(RetinaV1(128), "retina and V1", preprocess=Resize(128), example=shape))
+    steps: list[Any] = ["grey", {"resize": 128}]
+    subjects.append(SubjectSource("assay.networks:RetinaV1", "retina and V1", {"size": 128}, preprocess=steps).load())
     assay.evaluate(subjects, {q.label: q.make(q.most) for q in questions(shape, None, None)}, given.runs / KNOWN)
 
 
@@ -180,20 +187,23 @@ def simulate(runs: list[tuple[Quantity, ...]], recipes: dict[str, str], portrait
             said = reports(quantities, pairs, of_others)
             table = dict(zip(pairs, said, strict=True))
             means = []
-            for _ in range(2000):  # networks are drawn, not pairs: a network is in many pairs
+            for _ in range(1000):  # networks are drawn, not pairs: a network is in many pairs
                 x, y = (rng.choice(of, len(of)) for of in members)
                 drawn = combinations(x, 2) if a == b else ((i, j) for i in x for j in y)
                 found = [table[p] if p in table else table[p[1], p[0]] for p in drawn if p in table or p[::-1] in table]
                 means.append(np.mean(found) if found else np.nan)
             low, high = np.nanquantile(means, (0.025, 0.975))
-            rows.append((a, b, len(pairs), float(said.mean()), float(low), float(high)))
-    return pd.DataFrame(rows, columns=["recipe", "other recipe", "pairs", "reports that differ", "low", "high"])
+            by_all = float(reports(quantities, pairs, portraits).mean())
+            rows.append((a, b, len(pairs), float(said.mean()), float(low), float(high), by_all))
+    columns = ["recipe", "other recipe", "pairs", "reports that differ", "low", "high", "with all recipes known"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def write(given: argparse.Namespace) -> None:
     """Write the numbers that come with assay, and the tables."""
     runs = [assay.Run(folder) for folder in sorted(given.runs.iterdir()) if folder.name != KNOWN]
-    recipes = {n: record.recipe for run in runs for n, record in run.manifest.subjects.items()}
+    measured = {cell.subject for run in runs for cell in run.cells}
+    recipes = {n: record.recipe for run in runs for n, record in run.manifest.subjects.items() if n in measured}
     of_runs = [
         quantities_of(*(run for run in runs if of_digits == Path(run.path).name.startswith("digits")))
         for of_digits in (False, True)
@@ -212,17 +222,25 @@ def write(given: argparse.Namespace) -> None:
     )
     simulated = simulate(of_runs, recipes, portraits)
     simulated.to_csv(tables / "reports.csv", index=False)
+    bounds = []
+    for bound in (0.5, 0.8, 0.9, 0.95):
+        of_bound = simulate(of_runs, recipes, replace(portraits, bound=bound))
+        same = of_bound["recipe"] == of_bound["other recipe"]
+        said = of_bound["reports that differ"]
+        bounds.append((bound, said[same].mean(), said[same].max(), said[~same].mean(), said[~same].min()))
+    columns = ["bound", "false", "false, worst recipe", "different recipes", "different recipes, worst pair"]
+    pd.DataFrame(bounds, columns=columns).to_csv(tables / "bounds.csv", index=False)
     logging.info("\n%s", simulated.to_string())
     shown = []
     run = assay.Run(given.runs / KNOWN)
-    for name in run.manifest.subjects:
+    for name, called in BESIDE.items():
         numbers: dict[str, dict[str, list[float | None]]] = {}
         for quantity in quantities_of(run):
             if (evidence := quantity.of.get(name)) is not None and np.isfinite(evidence.value):
                 low, high = interval(evidence) or (None, None)
                 question = asked(run.manifest.measures[quantity.measure])
                 numbers.setdefault(question, {})[quantity.name] = [evidence.value, low, high]
-        shown.append({"name": name, "numbers": numbers})
+        shown.append({"name": called, "numbers": numbers})
     data = {
         "source": "reproductions/reference-networks",
         "trained": portraits.trained,

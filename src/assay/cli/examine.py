@@ -27,6 +27,10 @@ def examine(
     weights: Annotated[
         list[Path] | None, typer.Option(help="A checkpoint for each source, in order; - for none.")
     ] = None,
+    recipe: Annotated[
+        list[str] | None,
+        typer.Option(help="A word for each source, in order, that networks trained alike share; - for none."),
+    ] = None,
     preprocess: Annotated[
         str | None, typer.Option(help="What is done to every input, as in a plan: imagenet, cifar10, resize=224, …")
     ] = None,
@@ -46,16 +50,25 @@ def examine(
     from assay.report import write_report
     from assay.subject.source import SubjectSource
 
+    for option, values in (("--weights", weights), ("--recipe", recipe)):
+        if values and len(values) != len(sources):
+            raise AssayError(
+                f"{option} is given {len(values)} times for {len(sources)} networks: give one for each, or -"
+            )
     given = [None if str(w) == "-" else w for w in weights or []]
-    if given and len(given) != len(sources):
-        raise AssayError(f"--weights is given {len(given)} times for {len(sources)} networks: give one for each, or -")
+    recipes = ["" if word == "-" else word for word in recipe or []]
     subjects = []
     steps = preprocess_from_text(preprocess)
     with code_in(Path.cwd()):
         for i, source in enumerate(sources):
             name, _, rest = source.rpartition("=")
             made = SubjectSource(
-                rest, name or None, weights=given[i] if given else None, preprocess=steps, device=device
+                rest,
+                name or None,
+                weights=given[i] if given else None,
+                preprocess=steps,
+                device=device,
+                recipe=recipes[i] if recipes else "",
             )
             subjects.append(made.load())
         labelled = None if data is None else labelled_data(data)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from assay.core.durations import duration
 from assay.core.errors import AssayError
@@ -24,9 +27,11 @@ from assay.measures.perturbation.measure import PerturbationResponse
 from assay.measures.straightness.measure import Straightness
 from assay.plans.examination_record import ExaminationRecord
 from assay.plans.pace import Pace
+from assay.runs.arguments import as_subjects
 from assay.runs.evaluate import evaluate
 from assay.runs.run import Run
 from assay.stimuli.camera import camera_sequences
+from assay.stimuli.datasets import as_images, as_labelled
 from assay.stimuli.families import Family, ParametricTest
 from assay.stimuli.gratings import Gratings
 from assay.stimuli.images import Images
@@ -52,7 +57,7 @@ class Question:
         make: Function that makes the measure for a number of inputs.
         most: Largest number of inputs.
         fewest: Smallest number of inputs.
-        of_classes: Whether it is about the classes that a network tells.
+        of_classes: Whether it is about the classes that a network distinguishes.
         step: Number of inputs of which it takes only multiples.
     """
 
@@ -129,11 +134,11 @@ def questions(shape: Sequence[int], data: Labelled | None, images: Images | None
 
 
 def examine(
-    subjects: Sequence[Subject],
-    run: str,
+    subjects: Subject | nn.Module | Iterable[Subject | nn.Module] | Mapping[str, Subject | nn.Module],
+    run: str | Path,
     *,
-    data: Labelled | None = None,
-    images: Images | None = None,
+    data: Any = None,
+    images: Any = None,
     shape: Sequence[int] | None = None,
     seconds: float = 600.0,
     seed: int = 0,
@@ -147,14 +152,16 @@ def examine(
     examining again goes on with it.
 
     Args:
-        subjects: The networks; they take inputs of one shape.
+        subjects: The networks, subjects or bare modules; they take inputs of one shape.
         run: Folder of the run.
-        data: Labelled inputs for the questions about classes: perturbation, margins, sharpness, clusters, augmentation.
-        images: Pictures for invariance to rotation; those of ``data`` by default.
+        data: Labelled inputs for the questions about classes: perturbation, margins, sharpness, clusters, augmentation;
+            in any form that `assay.stimuli.as_labelled` accepts.
+        images: Pictures for invariance to rotation, in any form that `assay.stimuli.as_images` accepts; those of
+            ``data`` by default.
         shape: Shape of one input; that of ``data`` by default.
         seconds: The time there is.
         seed: Seed of the random numbers at the start of every cell.
-        clock: Tells the time in seconds.
+        clock: Function that gives the time in seconds.
 
     Returns:
         The run. Questions that no network can answer are named in the log; those that do not fit into the time, or
@@ -164,23 +171,26 @@ def examine(
         raise AssayError("shape=None: give the shape of one input, as (3, 32, 32), or data that have it")
     if not seconds > 0:
         raise AssayError(f"seconds={seconds} must be above 0")
-    of_data = data.shape if data is not None else tuple(images.array.shape[1:]) if images is not None else ()
+    networks = list(as_subjects(subjects))
+    labelled = None if data is None else as_labelled(data)
+    pictures = None if images is None else as_images(images)
+    of_data = labelled.shape if labelled else tuple(pictures.array.shape[1:]) if pictures else ()
     input_shape = tuple(shape or of_data)
-    if images is None and data is not None and len(input_shape) == 3:
-        pictures = data.sample(1000, seed).inputs
-        images = None if isinstance(pictures, Mapping) else Images(pictures, source=data.source)
+    if pictures is None and labelled is not None and len(input_shape) == 3:
+        sample = labelled.sample(1000, seed).inputs
+        pictures = None if isinstance(sample, Mapping) else Images(sample, source=labelled.source)
     pace = Pace(seconds, clock)
-    per_input = {subject.name: _seconds_per_input(subject, input_shape, seed, clock) for subject in subjects}
+    per_input = {subject.name: _seconds_per_input(subject, input_shape, seed, clock) for subject in networks}
     log.info("a pass takes %.1f ms an input; %s are given", 1e3 * sum(per_input.values()), duration(seconds))
     wanted = []
-    for question in questions(input_shape, data, images):
-        refused = _refusals(question, subjects, data)
+    for question in questions(input_shape, labelled, pictures):
+        refused = _refusals(question, networks, labelled)
         for name, reason in refused.items():
             log.info("%s is not asked of %s: %s", question.label, name, reason)
-        able = [subject.name for subject in subjects if subject.name not in refused]
+        able = [subject.name for subject in networks if subject.name not in refused]
         if able:
             wanted.append(_Asked(question, able, sum(per_input[name] for name in able)))
-    done = _ask(wanted, subjects, Folder(run), pace, seed)
+    done = _ask(wanted, networks, Folder(str(run)), pace, seed)
     if done is None:
         raise AssayError("nothing can be asked of these networks in this time: give more time, or data")
     return done

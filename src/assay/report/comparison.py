@@ -19,7 +19,7 @@ from assay.studies.portraits import Answer, Portraits
 MOST_SENTENCES = 7
 FEW_SENTENCES = 3  # on these very networks
 FEWEST_DEGREES = 4  # of freedom, below which the spread over seeds is taken from the reference networks if it is there
-BESIDE_REFERENCES = 5  # networks, above which the matrix leaves no room for reference networks
+MOST_COLUMNS = 6  # of networks and of reference networks beside them
 MANY_NETWORKS = 12  # above this the matrix shows how the networks are spread instead of each
 
 
@@ -112,8 +112,7 @@ class Comparison:
         own = spread_of_replicates({recipe: [e.value for e in of] for recipe, of in members.items()})
         if own is not None and own.df >= FEWEST_DEGREES:
             return own
-        values = [evidence.value for of in members.values() for evidence in of]
-        return self.portraits.spread(quantity.name, values) or own
+        return self.portraits.spread(quantity.name) or own
 
     @cached_property
     def differences(self) -> dict[tuple[str, str, str, str], Difference]:
@@ -255,7 +254,8 @@ def matrix(comparison: Comparison) -> Matrix:
     if len(comparison.networks) > MANY_NETWORKS:
         return _spread(comparison)
     rows = []
-    answers = comparison.answers if len(comparison.networks) <= BESIDE_REFERENCES else {}
+    room = max(MOST_COLUMNS - len(comparison.networks), 0)
+    answers = dict(list(comparison.answers.items())[:room])
     for quantity in comparison.quantities:
         best = comparison.best(quantity)
         cells = tuple(

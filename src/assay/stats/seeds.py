@@ -23,10 +23,21 @@ class SeedSpread:
     Args:
         error: Its standard deviation σ over networks that were trained alike.
         df: Degrees of freedom of σ.
+        relative: Whether ``error`` is a share of the number, as of one on a ratio scale.
     """
 
     error: float
     df: float
+    relative: bool = False
+
+    def of(self, value: float) -> float:
+        """The standard deviation of a number of this size.
+
+        Example:
+            >>> SeedSpread(0.1, 11, relative=True).of(-20.0)
+            2.0
+        """
+        return self.error * abs(value) if self.relative else self.error
 
 
 def spread_of_replicates(recipes: Mapping[str, Sequence[float]]) -> SeedSpread | None:
@@ -40,7 +51,7 @@ def spread_of_replicates(recipes: Mapping[str, Sequence[float]]) -> SeedSpread |
 
     Example:
         >>> spread_of_replicates({"standard": [1.0, 3.0], "robust": [5.0, 7.0], "retina": [9.0]})
-        SeedSpread(error=1.4142135623730951, df=2)
+        SeedSpread(error=1.4142135623730951, df=2, relative=False)
     """
     squares, df = 0.0, 0
     for values in recipes.values():
@@ -86,7 +97,7 @@ def mean_evidence(replicates: Sequence[Evidence]) -> Evidence:
 def difference_of_recipes(
     a: Evidence, b: Evidence, spread: SeedSpread, networks: tuple[int, int] = (1, 1)
 ) -> Difference | None:
-    """The difference a − b with the error that stimuli and seeds make together: s² = s_stimuli² + σ²(1/n_a + 1/n_b).
+    """The difference a − b with the error that stimuli and seeds make together: s² = s_stimuli² + σ_a²/n_a + σ_b²/n_b.
 
     Its degrees of freedom follow from those of the two parts (Satterthwaite 1946): s⁴ / (s_stimuli⁴/df + s_seeds⁴/df).
     A number that does not rest on stimuli, such as a norm of the weights, has s_stimuli = 0.
@@ -110,8 +121,8 @@ def difference_of_recipes(
     if by_stimuli is None:
         if rests_on_stimuli:
             return None
-        by_stimuli = Difference(a.value - b.value, 0.0, inf, False, min(a.n, b.n))
-    of_seeds = spread.error**2 * (1 / networks[0] + 1 / networks[1])
+        by_stimuli = Difference(a.value - b.value, 0.0, inf, False, 0)
+    of_seeds = sum(spread.of(x.value) ** 2 / n for x, n in zip((a, b), networks, strict=True))
     of_stimuli = by_stimuli.error**2
     total = of_seeds + of_stimuli
     parts = of_seeds**2 / spread.df + of_stimuli**2 / by_stimuli.df

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from math import sqrt
@@ -22,7 +22,6 @@ from assay.runs.manifest import MeasureRecord
 from assay.stats.seeds import SeedSpread
 
 Answer = tuple[float, float | None, float | None]
-BOUND = 0.9  # of ten recipes nine move less; with it, two networks of a recipe left out are said to differ in under 5 %
 FEWEST_RECIPES = 3
 
 
@@ -57,12 +56,15 @@ class Portraits:
         seeds: Replicates by quantity and recipe.
         ratio: Quantities whose spread is proportional to their size, such as a margin.
         trained: Number of networks that ``seeds`` rests on.
+        bound: Level of the prediction bound on the spread of another recipe. With 90 % two networks of a recipe that
+            is left out are said to differ in under 5 % of reports (``reproductions/reference-networks``).
     """
 
     networks: tuple[Portrait, ...] = ()
     seeds: Mapping[str, Mapping[str, Replicates]] = field(default_factory=dict)
     ratio: frozenset[str] = frozenset()
     trained: int = 0
+    bound: float = 0.9
 
     @classmethod
     @functools.cache
@@ -90,18 +92,17 @@ class Portraits:
             data["trained"],
         )
 
-    def spread(self, quantity: str, values: Sequence[float]) -> SeedSpread | None:
+    def spread(self, quantity: str) -> SeedSpread | None:
         """How far seeds move a number of another recipe, by the standard deviations s of the K reference recipes.
 
         Recipes differ in their spread: log s is taken as normal over recipes, and the spread of another recipe as the
-        upper 90 % prediction bound, exp(m + t·d·√(1 + 1/K)), with m and d the mean and standard deviation of log s and
+        upper prediction bound, exp(m + t·d·√(1 + 1/K)), with m and d the mean and standard deviation of log s and
         t the quantile of Student's distribution with K − 1 degrees of freedom. Recipes in which the number does not
         move at all, because it is at its end, are left out. For a quantity on a ratio scale s is the coefficient of
-        variation, and the bound is multiplied by the largest of the values.
+        variation, and the bound a share of the number.
 
         Args:
             quantity: Name of the quantity.
-            values: The values that are compared.
 
         Returns:
             The bound, with the degrees of freedom of all recipes; None for a quantity that fewer than three recipes
@@ -109,18 +110,17 @@ class Portraits:
 
         Example:
             >>> seeds = {"accuracy": {name: Replicates(0.9, 0.01, 12) for name in ("vgg", "resnet", "perceptron")}}
-            >>> spread = Portraits(seeds=seeds).spread("accuracy", [0.7, 0.8])
+            >>> spread = Portraits(seeds=seeds).spread("accuracy")
             >>> round(spread.error, 6), spread.df
             (0.01, 33)
         """
         moving = [of for of in self.seeds.get(without_layer(quantity), {}).values() if of.sd > 0]
-        if len(moving) < FEWEST_RECIPES or not values:
+        if len(moving) < FEWEST_RECIPES:
             return None
         is_ratio = without_layer(quantity) in self.ratio
         logs = np.log([of.sd / abs(of.mean) if is_ratio else of.sd for of in moving])
-        reach = stats.t.ppf(BOUND, len(logs) - 1) * logs.std(ddof=1) * sqrt(1 + 1 / len(logs))
-        size = max(map(abs, values)) if is_ratio else 1.0
-        return SeedSpread(float(np.exp(logs.mean() + reach)) * size, sum(of.n - 1 for of in moving))
+        reach = stats.t.ppf(self.bound, len(logs) - 1) * logs.std(ddof=1) * sqrt(1 + 1 / len(logs))
+        return SeedSpread(float(np.exp(logs.mean() + reach)), sum(of.n - 1 for of in moving), is_ratio)
 
     def answers(self, measures: Mapping[str, MeasureRecord]) -> dict[str, dict[tuple[str, str], Answer]]:
         """What the reference networks answered to the questions of a run: by network, measure and quantity.

@@ -80,7 +80,7 @@ def _named(output: Any) -> str:
 
 
 def require_classes(subject: Subject, data: Labelled, finite: bool = True) -> None:
-    """Check that a network takes the data and tells at least as many classes as they have, two or more."""
+    """Check that a network takes the data and distinguishes at least as many classes as they have, two or more."""
     scored = class_scores(subject, data.shown(slice(0, 1), subject.device), finite=finite).shape[1]
     if scored < max(data.classes, 2):
         raise AssayError(f"{subject.name!r} tells {scored} classes, {data.source} has {data.classes}")

@@ -167,7 +167,7 @@ class AugmentationRobustness(Measure):
             )
 
     def check(self, subject: Subject) -> None:
-        """Check that the network tells at least as many classes as the data have."""
+        """Check that the network distinguishes at least as many classes as the data have."""
         require_classes(subject, self.data)
 
     def __call__(self, subject: Subject) -> pd.DataFrame:

@@ -155,7 +155,7 @@ class Margins(Measure):
             raise AssayError(f"percentiles={self.percentiles} must be from 0 to 100")
 
     def check(self, subject: Subject) -> None:
-        """Check that the network tells at least as many classes as the data have, and has the layers."""
+        """Check that the network distinguishes at least as many classes as the data have, and has the layers."""
         require_classes(subject, self.data)
         self._chosen(subject)
 

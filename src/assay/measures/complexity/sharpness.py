@@ -147,7 +147,7 @@ class Sharpness(Measure):
                 raise AssayError(f"{setting}={getattr(self, setting)} must be at least 1")
 
     def check(self, subject: Subject) -> None:
-        """Check that the network tells at least as many classes as the data have."""
+        """Check that the network distinguishes at least as many classes as the data have."""
         require_classes(subject, self.data)
 
     def __call__(self, subject: Subject) -> pd.DataFrame:

@@ -132,7 +132,7 @@ class PerturbationResponse(Measure):
         return alpha
 
     def check(self, subject: Subject) -> None:
-        """Check that the network tells at least as many classes as the data have, and has the layers."""
+        """Check that the network distinguishes at least as many classes as the data have, and has the layers."""
         require_classes(subject, self.data, finite=False)
         for layer in self.layers:
             self._where(subject, layer)

@@ -121,7 +121,7 @@ def _hdf5_arrays(path: Path) -> Iterator[tuple[str, Array]]:
     found: dict[str, Array] = {}
 
     def visit(name: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset) and item.dtype.kind in "fiu" and not name.startswith("#"):
+        if isinstance(item, h5py.Dataset) and item.shape and item.dtype.kind in "fiu" and not name.startswith("#"):
             found[name] = np.asarray(item)
 
     try:

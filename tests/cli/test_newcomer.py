@@ -218,3 +218,16 @@ def test_compare_says_in_words_what_differs(tmp_path):
 
 def test_the_first_plan_has_no_tabs_or_trailing_spaces():
     assert "\t" not in PLAN and not any(line != line.rstrip() for line in PLAN.splitlines())
+
+
+def test_examine_compares_recipes_and_asks_for_one_word_a_network(tmp_path):
+    (tmp_path / "nets.py").write_text(
+        "from torch import nn\ndef small():\n    return nn.Sequential(nn.Flatten(), nn.Linear(64, 3))\n"
+    )
+    words = ["examine", "a=nets:small", "b=nets:small", "--input", "1x8x8", "--time", "30s", "--quiet"]
+    refused = assay(*words, "--recipe", "plain", cwd=tmp_path)
+    assert refused.returncode == 2 and "--recipe is given 1 times for 2 networks" in refused.stderr
+    done = assay(*words, "--recipe", "plain", "--recipe", "-", "--run", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    subjects = json.loads((tmp_path / "out" / "manifest.json").read_text())["subjects"]
+    assert [subjects[name]["recipe"] for name in "ab"] == ["plain", ""]

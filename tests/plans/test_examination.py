@@ -45,8 +45,16 @@ def run(data, tmp_path_factory):
 
 def test_everything_is_asked_of_those_that_can_answer(run):
     assert set(run.measures) >= ALL and not run.failures
-    assert set(run.table("margins")["subject"]) == {"a", "b"}, "a front end tells no classes"
+    assert set(run.table("margins")["subject"]) == {"a", "b"}, "a front end has no classes"
     assert set(run.table("straightness")["subject"]) == {"a", "b", "front end"}
+
+
+def test_bare_modules_and_a_pair_of_arrays_will_do(data, tmp_path):
+    inputs, labels = data.inputs[:, 0, :8, :8].reshape(120, 64), data.labels
+    networks = {name: nn.Sequential(nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 3)) for name in ("one", "two")}
+    run = examine(networks, tmp_path / "run", data=(inputs, labels), seconds=ENDLESS)
+    assert set(run.subjects) == {"one", "two"} and not run.failures
+    assert set(run.measures) == {"norms", "clusters", "margins", "perturbation", "sharpness"}
 
 
 def test_cheaper_questions_come_first(data):

@@ -15,9 +15,8 @@ def main(report: str) -> None:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=quiet)
         page = browser.new_context(viewport={"width": 1120, "height": 900}, color_scheme="light").new_page()
         page.goto(Path(report).resolve().as_uri())
-        top = page.locator("#s2").bounding_box()["y"]
-        page.locator("figure.chart svg circle[fill^='var']").nth(2).hover(force=True)
-        clip = {"x": 0, "y": top, "width": 1120, "height": 780}
+        bottom = page.locator("#s1 figure.charts").bounding_box()["y"]  # of the table and the sentences under it
+        clip = {"x": 0, "y": 0, "width": 1120, "height": bottom}
         page.screenshot(path=Path(__file__).with_name("report.png"), full_page=True, clip=clip)
         browser.close()
 

@@ -7,7 +7,7 @@ competition on predicting generalization; augmentations and penalties are those 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, ClassVar
 
@@ -24,6 +24,7 @@ from assay.measures.base import Measure, batch_size, require_batch_size
 from assay.measures.evidence import Measured, from_rows
 from assay.measures.table import Predictor, chosen, require_sample, row
 from assay.stats.bootstrap import bootstrap_draws, percentile_interval
+from assay.stats.differences import interval
 from assay.stats.evidence import Evidence
 from assay.stimuli.labelled import Labelled
 from assay.subject.classifier import Array, batches, class_scores, require_classes
@@ -196,11 +197,20 @@ class AugmentationRobustness(Measure):
         return Measured.of(self._rows(np.concatenate(outcomes)))
 
     def evidence(self, measured: Measured) -> list[Evidence]:
-        """The accuracy, and the mean drop of accuracy under the augmentations."""
-        return from_rows(
+        """The accuracy, and the mean drop of accuracy under the augmentations.
+
+        A network that is not clearly better than the answer "the most frequent class" has nothing to lose: its drop is
+        left out.
+        """
+        accuracy, drop = from_rows(
             measured,
             [("accuracy", "accuracy", "higher"), ("mean drop", "drop of accuracy under augmentation", "lower")],
         )
+        chance = np.bincount(self.data.labels).max() / len(self.data)
+        low, _ = interval(accuracy) or (accuracy.value, accuracy.value)
+        if low <= chance:
+            drop = replace(drop, value=np.nan, draws=np.zeros(0), status="its accuracy is that of chance")
+        return [accuracy, drop]
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
         """Take the whole penalty, the mean drop and the drop of each augmentation, named ``augmentation …``."""

@@ -85,7 +85,9 @@ def procrustes_distance(x: Any, y: Any) -> float:
         if not size > 0:
             raise AssayError(f"{name} has the same response to every stimulus: its distance is undefined")
         values, vectors = torch.linalg.eigh(matrix / size)
-        coordinates.append(vectors * values.clamp(min=0).sqrt())
+        # Rounding leaves about 1e-16 where there is no dimension, whose root would be 1e-8.
+        present = values > len(values) * torch.finfo(values.dtype).eps * values.max()
+        coordinates.append(vectors[:, present] * values[present].sqrt())
     overlap = float(torch.linalg.svdvals(coordinates[0].T @ coordinates[1]).sum())
     return max(0.0, 2 - 2 * overlap)
 

@@ -12,7 +12,6 @@ import pytest
 from torch import nn
 
 from assay import AssayError, Measure, Subject
-from assay.cli.examine import seconds_of, shape_of
 from assay.core.determinism import seeded
 from assay.plans.examination import Question, examine, questions
 from assay.plans.examination_record import ExaminationRecord
@@ -83,14 +82,32 @@ def test_what_cannot_be_is_said(tmp_path):
     subject = Subject(classifier(0), "a")
     with pytest.raises(AssayError, match="give the shape of one input"):
         examine([subject], str(tmp_path))
-    with pytest.raises(AssayError, match="seconds=0 must be above 0"):
-        examine([subject], str(tmp_path), shape=(1, 16, 16), seconds=0)
-    for text in ("soon", "-3m", "10d", "0s"):
-        with pytest.raises(AssayError, match="is not a time such as"):
-            seconds_of(text)
-    for text in ("3x", "0x3", "axb", ""):
-        with pytest.raises(AssayError, match="is not a shape such as"):
-            shape_of(text)
+    for time in (0, "soon", "-3m", "10d", "0s", float("nan"), float("inf"), None, True):
+        with pytest.raises(AssayError, match="seconds=.* is not a time above 0: give"):
+            examine([subject], str(tmp_path), shape=(1, 16, 16), seconds=time)
+    for shape in ("3x", "0x3", "axb", "", (1, -8, 8), 3, (1, "8"), (1.5, 8), (True, 8)):
+        with pytest.raises(AssayError, match="shape=.* is not the shape of one input: give"):
+            examine([subject], str(tmp_path), shape=shape)
+    with pytest.raises(AssayError, match="there are no networks to examine: give at least one"):
+        examine([], str(tmp_path), shape=(1, 16, 16))
+    with pytest.raises(AssayError, match="run=None is no place for a run"):
+        examine([subject], None, shape=(1, 16, 16))
+
+
+def test_times_and_shapes_may_be_text(tmp_path):
+    done = examine(Subject(nn.Sequential(nn.Flatten(), nn.Linear(12, 2)), "a"), tmp_path, shape="3x2x2", seconds="10m")
+    assert done.measures == ["norms"]
+
+
+def test_a_question_that_the_data_do_not_allow_is_left_out_with_the_reason(data, tmp_path):
+    """There are no clusters of one class to tell apart; all else can be asked."""
+    of_one_class = Labelled(data.inputs, np.zeros(len(data), int), "noise")
+    with seeded(0):
+        network = Subject(nn.Sequential(nn.Flatten(), nn.Linear(256, 3)), "a")
+    done = examine([network], tmp_path, data=of_one_class, seconds=ENDLESS)
+    assert {"norms", "straightness", "invariance to rotation"} <= set(done.measures)
+    assert "clusters" not in done.measures and not done.failures
+    assert "one class" in ExaminationRecord.read(done.folder).notes["clusters"]
 
 
 # -- time, by a clock that only questions move ---------------------------------------------------------

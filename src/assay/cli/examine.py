@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated
 
@@ -43,6 +42,8 @@ def examine(
 ) -> None:
     """Ask networks everything that can be asked of them in the time given, and write the report."""
     from assay.cli.run import finish
+    from assay.core.durations import seconds_of
+    from assay.core.shapes import shape_of
     from assay.core.user_code import code_in
     from assay.plans.data import labelled_data
     from assay.plans.examination import examine as examine_networks
@@ -50,6 +51,9 @@ def examine(
     from assay.report import write_report
     from assay.subject.source import SubjectSource
 
+    if data is None and shape is None:
+        raise AssayError("give --data, or the shape of one input, as --input 3x32x32")
+    seconds, input_shape = seconds_of(time, "--time"), None if shape is None else shape_of(shape, "--input")
     for option, values in (("--weights", weights), ("--recipe", recipe)):
         if values and len(values) != len(sources):
             raise AssayError(
@@ -77,31 +81,7 @@ def examine(
                 subjects,
                 folder,
                 data=labelled,
-                shape=None if shape is None else shape_of(shape),
-                seconds=seconds_of(time),
+                shape=input_shape,
+                seconds=seconds,
             )
     finish(done, write_report(done), as_json)
-
-
-def seconds_of(text: str) -> float:
-    """Read a time such as 90s, 10m or 2h, in seconds.
-
-    Example:
-        >>> seconds_of("10m"), seconds_of("1.5h"), seconds_of("45")
-        (600.0, 5400.0, 45.0)
-    """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", text.strip())
-    if match is None or float(match[1]) <= 0:
-        raise AssayError(f"--time {text} is not a time such as 90s, 10m or 2h")
-    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
-
-
-def shape_of(text: str) -> tuple[int, ...]:
-    """Read a shape such as 3x32x32."""
-    try:
-        shape = tuple(int(side) for side in text.split("x"))
-    except ValueError:
-        shape = ()
-    if not shape or min(shape) < 1:
-        raise AssayError(f"--input {text} is not a shape such as 3x224x224")
-    return shape

@@ -130,12 +130,10 @@ def _list_settings(name: str, thing: Any, as_json: bool) -> None:
 
 
 def _subject(source: str, shape: str, preprocess: str | None) -> Subject:
+    from assay.core.shapes import shape_of
     from assay.plans.preprocess import preprocess_from_text
     from assay.subject.source import SubjectSource
 
     subject = SubjectSource(source, preprocess=preprocess_from_text(preprocess)).load()
-    try:
-        subject.example = tuple(int(side) for side in shape.split("x"))
-    except ValueError:
-        raise AssayError(f"--input {shape} is not a shape such as 3x224x224") from None
+    subject.example = shape_of(shape, "--input")
     return subject

@@ -13,9 +13,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from assay.core.durations import duration
+from assay.core.durations import duration, seconds_of
 from assay.core.errors import AssayError
 from assay.core.folder import Folder
+from assay.core.shapes import shape_of
 from assay.measures.base import Measure
 from assay.measures.complexity.augmentation import AugmentationRobustness
 from assay.measures.complexity.clusters import ClusterSeparation
@@ -27,7 +28,7 @@ from assay.measures.perturbation.measure import PerturbationResponse
 from assay.measures.straightness.measure import Straightness
 from assay.plans.examination_record import ExaminationRecord
 from assay.plans.pace import Pace
-from assay.runs.arguments import as_subjects
+from assay.runs.arguments import as_folder, as_subjects
 from assay.runs.evaluate import evaluate
 from assay.runs.run import Run
 from assay.stimuli.camera import camera_sequences
@@ -139,8 +140,8 @@ def examine(
     *,
     data: Any = None,
     images: Any = None,
-    shape: Sequence[int] | None = None,
-    seconds: float = 600.0,
+    shape: Sequence[int] | str | None = None,
+    seconds: float | str = 600.0,
     seed: int = 0,
     clock: Callable[[], float] = time.monotonic,
 ) -> Run:
@@ -158,41 +159,51 @@ def examine(
             in any form that `assay.stimuli.as_labelled` accepts.
         images: Pictures for invariance to rotation, in any form that `assay.stimuli.as_images` accepts; those of
             ``data`` by default.
-        shape: Shape of one input; that of ``data`` by default.
-        seconds: The time there is.
+        shape: Shape of one input, also as text such as ``3x32x32``; that of ``data`` by default.
+        seconds: The time there is, also as text such as ``10m``.
         seed: Seed of the random numbers at the start of every cell.
         clock: Function that gives the time in seconds.
 
     Returns:
-        The run. Questions that no network can answer are named in the log; those that do not fit into the time, or
-        only with less, in the log and in the report.
+        The run. Questions that no network can answer, that the data do not allow, or that do not fit into the time or
+        only with less, are named in the log and in the report, each with the reason.
     """
     if data is None and images is None and shape is None:
         raise AssayError("shape=None: give the shape of one input, as (3, 32, 32), or data that have it")
-    if not seconds > 0:
-        raise AssayError(f"seconds={seconds} must be above 0")
+    given, folder = seconds_of(seconds), as_folder(run)
     networks = list(as_subjects(subjects))
+    if not networks:
+        raise AssayError("there are no networks to examine: give at least one")
     labelled = None if data is None else as_labelled(data)
     pictures = None if images is None else as_images(images)
     of_data = labelled.shape if labelled else tuple(pictures.array.shape[1:]) if pictures else ()
-    input_shape = tuple(shape or of_data)
+    input_shape = of_data if shape is None else shape_of(shape)
     if pictures is None and labelled is not None and len(input_shape) == 3:
         sample = labelled.sample(1000, seed).inputs
         pictures = None if isinstance(sample, Mapping) else Images(sample, source=labelled.source)
-    pace = Pace(seconds, clock)
+    pace = Pace(given, clock)
     per_input = {subject.name: _seconds_per_input(subject, input_shape, seed, clock) for subject in networks}
-    log.info("a pass takes %.1f ms an input; %s are given", 1e3 * sum(per_input.values()), duration(seconds))
+    log.info("a pass takes %.1f ms an input; %s are given", 1e3 * sum(per_input.values()), duration(given))
     wanted = []
+    notes: dict[str, str] = {}  # of the questions that cannot be asked of any network
     for question in questions(input_shape, labelled, pictures):
-        refused = _refusals(question, networks, labelled)
+        try:
+            refused = _refusals(question, question.make(question.most), networks, labelled)
+        except AssayError as error:
+            notes[question.label] = f"{question.label} is not asked: {error}."
+            log.info(notes[question.label])
+            continue
         for name, reason in refused.items():
             log.info("%s is not asked of %s: %s", question.label, name, reason)
         able = [subject.name for subject in networks if subject.name not in refused]
         if able:
             wanted.append(_Asked(question, able, sum(per_input[name] for name in able)))
-    done = _ask(wanted, networks, Folder(str(run)), pace, seed)
+        else:
+            notes[question.label] = f"{question.label} is not asked: {next(iter(refused.values()))}."
+    done = _ask(wanted, networks, folder, pace, seed, notes)
     if done is None:
-        raise AssayError("nothing can be asked of these networks in this time: give more time, or data")
+        why = next(iter(notes.values()), "")
+        raise AssayError(f"nothing can be asked of these networks in this time ({why.removesuffix('.')})")
     return done
 
 
@@ -218,10 +229,17 @@ class _Asked:
         return 0 if n < min(question.fewest, question.most) else min(n, question.most)
 
 
-def _ask(wanted: list[_Asked], subjects: Sequence[Subject], folder: Folder, pace: Pace, seed: int) -> Run | None:
-    """Ask question after question, each with as much as then fits into the time."""
+def _ask(
+    wanted: list[_Asked],
+    subjects: Sequence[Subject],
+    folder: Folder,
+    pace: Pace,
+    seed: int,
+    notes: dict[str, str],
+) -> Run | None:
+    """Ask question after question, each with as much as then fits into the time; ``notes`` are added to and kept."""
     record = ExaminationRecord.read(folder)
-    record.notes, record.time = {}, ""
+    record.notes, record.time = notes, ""
     measures: dict[str, Measure] = {}
     only: dict[str, list[str]] = {}
     done: Run | None = None
@@ -244,7 +262,8 @@ def _ask(wanted: list[_Asked], subjects: Sequence[Subject], folder: Folder, pace
     if pace.spent > pace.seconds * _LATE:
         record.time = f"The examination took {duration(pace.spent)}; {duration(pace.seconds)} were given."
         log.info(record.time)
-    record.write(folder)
+    if done is not None:
+        record.write(folder)
     return done
 
 
@@ -264,10 +283,11 @@ def _note(asked: _Asked, n: int, pace: Pace) -> str:
     return ""
 
 
-def _refusals(question: Question, subjects: Sequence[Subject], data: Labelled | None) -> dict[str, str]:
-    """The networks that a question cannot be asked of, each with the reason."""
+def _refusals(
+    question: Question, measure: Measure, subjects: Sequence[Subject], data: Labelled | None
+) -> dict[str, str]:
+    """The networks that a question, made into this measure, cannot be asked of, each with the reason."""
     reasons = {}
-    measure = question.make(question.most)
     for subject in subjects:
         try:
             measure.check(subject)

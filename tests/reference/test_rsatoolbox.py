@@ -9,7 +9,7 @@ import pytest
 
 import assay
 from assay.measures.similarity.inference import bootstrap_rdms
-from assay.measures.similarity.resampling import pair_weights, resampled, scores_and_ceiling
+from assay.measures.similarity.resampling import SubjectsDrawn, pair_weights, resampled
 from assay.stimuli import RdmSet
 
 with warnings.catch_warnings():  # deprecations inside the package
@@ -115,9 +115,9 @@ def test_a_resample_of_stimuli_gives_what_rsatoolbox_gives(method, kind):
         reference = rsatoolbox.rdm.compare(predicted, sample, METHODS[method]).mean(axis=1)
         ceiling = rsatoolbox.inference.boot_noise_ceiling(sample, METHODS[method])
         weights = pair_weights(np.bincount(drawn, minlength=12))
-        scores, lower, upper = scores_and_ceiling(source.at(weights), np.ones(4, int), np.arange(4), ceiling=True)
-        np.testing.assert_allclose(scores, reference, atol=EXACT)
-        np.testing.assert_allclose((lower, upper), ceiling, atol=EXACT)
+        people, at = SubjectsDrawn(np.ones(4, int), np.arange(4)), source.at(weights)
+        np.testing.assert_allclose(people.scores(at), reference, atol=EXACT)
+        np.testing.assert_allclose(people.ceiling(at), ceiling, atol=EXACT)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 from assay import AssayError, bootstrap_rdms, compare_rdms, noise_ceiling, permutation_test
 from assay.measures.similarity.compare import METHODS
 from assay.measures.similarity.permutation import permutation_test as permute
-from assay.measures.similarity.resampling import pair_weights, resampled, scores_and_ceiling
+from assay.measures.similarity.resampling import SubjectsDrawn, pair_weights, resampled
 from assay.stats.bootstrap import counts
 from assay.stimuli import RdmSet
 
@@ -61,10 +61,10 @@ def test_weights_equal_resampling_written_out(method, kind, pooling):
         )
         weights = pair_weights(np.bincount(drawn, minlength=STIMULI))
         copies = np.bincount(subjects, minlength=4)
-        scores, lower, upper = scores_and_ceiling(source.at(weights), copies, np.arange(4), ceiling=True)
+        people, at = SubjectsDrawn(copies, np.arange(4)), source.at(weights)
         # Only the order of sums differs.
-        np.testing.assert_allclose(scores, expected[0], atol=1e-12)
-        np.testing.assert_allclose((lower, upper), expected[1:], atol=1e-12)
+        np.testing.assert_allclose(people.scores(at), expected[0], atol=1e-12)
+        np.testing.assert_allclose(people.ceiling(at), expected[1:], atol=1e-12)
 
 
 @pytest.mark.parametrize("resample", ["stimuli", "subjects", "both"])
@@ -72,7 +72,7 @@ def test_draws_are_those_of_the_one_bootstrap_and_repeat_by_seed(resample):
     models, rdms = data(count=2, seed=1), data(count=5, seed=2)
     found = bootstrap_rdms(models, rdms, resample=resample, draws=20, seed=7)
     again = bootstrap_rdms(models[:1], rdms, resample=resample, draws=20, seed=7)
-    np.testing.assert_array_equal(found.draws[:, :1], again.draws)  # resamples do not depend on the models
+    np.testing.assert_allclose(found.draws[:, :1], again.draws, atol=1e-14)  # resamples do not depend on the models
     assert not np.array_equal(found.draws, bootstrap_rdms(models, rdms, resample=resample, draws=20, seed=8).draws)
     drawn = np.repeat(np.arange(STIMULI), next(counts(STIMULI, 20, 7))[0])
     copies = np.repeat(np.arange(5), next(counts(5, 20, [7, 1]))[0])

@@ -14,7 +14,7 @@ from scipy import stats
 from assay.core.errors import AssayError, nearest
 from assay.measures.similarity.ceiling import NoiseCeiling, Pooling, require_pooling, subject_numbers
 from assay.measures.similarity.compare import method_named, require_comparable, require_same_count
-from assay.measures.similarity.resampling import pair_weights, resampled, scores_and_ceiling
+from assay.measures.similarity.resampling import Resample, SubjectsDrawn, pair_weights, resampled
 from assay.stats.bootstrap import Seed, counts, require_spread
 from assay.stats.multiplicity import correction_named
 from assay.stats.paired import one_sided_p, two_sided_p
@@ -206,9 +206,13 @@ def bootstrap_rdms(
         raise AssayError(f"resample={resample!r} needs two subjects or more, rdms has {n_subjects}: use 'stimuli'")
     ceiling = ceiling and n_subjects > 1
     source = resampled(scored, data, method, pooling_name, resample != "subjects")
-    all_copies = np.ones(len(data), dtype=np.int64)
-    whole = source.at(np.ones(data.shape[1], dtype=np.int64))
-    values, lower, upper = scores_and_ceiling(whole, all_copies, group, ceiling)
+    everybody = SubjectsDrawn(np.ones(len(data), dtype=np.int32), group)
+    whole = source.at(np.ones(data.shape[1], dtype=np.int32))
+    values = everybody.scores(whole)
+
+    def row(at: Resample, drawn: SubjectsDrawn) -> Array:
+        bounds = drawn.ceiling(at) if ceiling else (np.nan, np.nan)
+        return np.concatenate([drawn.scores(at), bounds])
 
     kinds = {"stimuli": ["stimuli"], "subjects": ["subjects"], "both": ["stimuli", "subjects", "both"]}[resample]
     rows: dict[str, list[Array]] = {kind: [] for kind in kinds}
@@ -219,16 +223,15 @@ def bootstrap_rdms(
             if kind != "subjects" and not enough:
                 rows[kind].append(np.full(len(values) + 2, np.nan))
                 continue
-            copies = all_copies if kind == "stimuli" else of_subjects
-            drawn_scores, *bounds = scores_and_ceiling(whole if kind == "subjects" else at, copies, group, ceiling)
-            rows[kind].append(np.array([*drawn_scores, *bounds]))
+            people = everybody if kind == "stimuli" else SubjectsDrawn(of_subjects, group)
+            rows[kind].append(row(whole if kind == "subjects" else at, people))
     factor = {"stimuli": n_stimuli / (n_stimuli - 1), "subjects": n_subjects / (n_subjects - 1 or 1), "both": 1.0}
     drawn = {kind: np.array(found) for kind, found in rows.items()}
     fewest = {"stimuli": n_stimuli, "subjects": n_subjects, "both": min(n_stimuli, n_subjects)}[resample]
     return RdmBootstrap(
         labels,
         values,
-        NoiseCeiling(lower, upper) if ceiling else None,
+        NoiseCeiling(*everybody.ceiling(whole)) if ceiling else None,
         drawn[resample][:, : len(values)],
         drawn[resample][:, len(values) :],
         fewest - 1,
@@ -258,8 +261,7 @@ def _draws(n_stimuli: int, group: Array, draws: int, seed: int) -> Iterator[tupl
     seeds: tuple[Seed, Seed] = (seed, [seed, 1])
     of_stimuli = (row for part in counts(n_stimuli, draws, seeds[0]) for row in part)
     of_subjects = (row for part in counts(len(group), draws, seeds[1], groups=group) for row in part)
-    for stimuli, copies in zip(of_stimuli, of_subjects, strict=True):
-        yield stimuli.astype(np.int64), copies.astype(np.int64)
+    return zip(of_stimuli, of_subjects, strict=True)
 
 
 def _covariance(drawn: Array) -> Array:

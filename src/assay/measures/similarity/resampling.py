@@ -8,6 +8,7 @@ numbers. Everything equals what the resampled matrices, written out, give.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Protocol
 
 import numpy as np
@@ -71,7 +72,7 @@ class RanksResampled:
     def at(self, weights: Array) -> _RanksAt:
         """The resample in which each pair of stimuli occurs as often as ``weights`` says."""
         present = np.flatnonzero(weights)
-        return _RanksAt(self, weights, present, self._ranks.doubled(weights)[:, present])
+        return _RanksAt(self, weights, present, self._ranks.doubled(weights, present))
 
     def raw_pools(self, shares: Array) -> WeightedRanks:
         """Pools of raw RDMs, sorted; kept for as long as the same pools are asked for."""
@@ -85,28 +86,30 @@ class _RanksAt:
     def __init__(self, source: RanksResampled, weights: Array, present: Array, doubled: Array) -> None:
         self._source, self._all_weights, self._present = source, weights, present
         self._weights = weights[present]
-        self._doubled = doubled[source.count :]
+        self._doubled = doubled[source.count :].astype(np.float64)  # whose sums are exact too, and fast
         self._total = int(self._weights.sum())
-        self._data = self._embedded(self._doubled)
-        self.similarities: Array = self._embedded(doubled[: source.count]) @ (self._data * self._weights).T
+        centred, size = self._centred(doubled)
+        # Divided by their sizes, and weighted, once for all that they are compared with.
+        self._data = centred[source.count :] * (self._weights / size[source.count :, None])
+        self.similarities: Array = centred[: source.count] @ self._data.T / size[: source.count, None]
 
     def to_pools(self, shares: Array) -> Array:
         """Similarity of pools to every subject's RDM, pools × RDMs."""
         if self._source.raw:
-            doubled = self._source.raw_pools(shares).doubled(self._all_weights)[:, self._present]
+            doubled = self._source.raw_pools(shares).doubled(self._all_weights, self._present)
         else:
             doubled = doubled_ranks_of_whole_numbers(shares @ self._doubled, self._weights)
-        pooled: Array = self._embedded(doubled) @ (self._data * self._weights).T
-        return pooled
+        centred, size = self._centred(doubled)
+        return np.asarray(centred @ self._data.T / size[:, None])
 
-    def _embedded(self, doubled: Array) -> Array:
-        """Rows whose weighted inner products are the similarities; the weighted mean of mid-ranks is (N + 1)/2."""
-        centred = (doubled - (self._total + 1)).astype(np.float64)
+    def _centred(self, doubled: Array) -> tuple[Array, Array]:
+        """Doubled ranks less their weighted mean, N + 1, and what products of them are divided by (NaN if it is 0)."""
+        centred = doubled - float(self._total + 1)
         if self._source.method == "rho-a":
             n = float(self._total)
-            return np.asarray(centred * np.sqrt(3 / (n**3 - n)))  # ranks are doubled: 12/4
-        with np.errstate(invalid="ignore"):  # 0/0: all entries are alike
-            return np.asarray(centred / np.sqrt((centred**2) @ self._weights)[:, None])
+            return centred, np.full(len(doubled), np.sqrt((n**3 - n) / 3))  # ranks are doubled: 12/4
+        size = np.sqrt(np.einsum("ij,ij,j->i", centred, centred, self._weights.astype(np.float64), optimize=False))
+        return centred, np.where(size > 0, size, np.nan)
 
 
 class MomentsResampled:
@@ -180,38 +183,40 @@ def pair_weights(counts: Array) -> Array:
         >>> pair_weights(np.array([2, 0, 1])).tolist()
         [0, 2, 0]
     """
-    both = np.outer(counts, counts)
-    return np.asarray(both[np.triu(np.ones(both.shape, dtype=bool), 1)])
+    first, second = _pairs(len(counts))
+    return np.asarray(counts[first] * counts[second])
 
 
-def scores_and_ceiling(resample: Resample, copies: Array, group: Array, ceiling: bool) -> tuple[Array, float, float]:
-    """Mean similarity of each model over subjects, and the noise ceiling, in a resample of stimuli and subjects.
+@functools.lru_cache(maxsize=4)
+def _pairs(m: int) -> tuple[Array, Array]:
+    return np.triu_indices(m, 1)
+
+
+class SubjectsDrawn:
+    """A resample of the subjects: how much each RDM counts, and in which pools it is.
+
+    Every drawn copy of a subject counts, and all copies are left out of the pool that they are compared with.
 
     Args:
-        resample: The resample of the stimuli.
         copies: How often each RDM occurs; those of one subject as often as one another.
         group: The subject of each RDM, as a number.
-        ceiling: Whether the ceiling is wanted, else it is NaN.
-
-    Returns:
-        The scores, and the lower and upper bound. Every drawn copy of a subject counts, and all copies are left out of
-        the pool that they are compared with; the lower bound is NaN where only one subject was drawn.
     """
-    size = np.bincount(group)[group]
-    weight = copies / size / (copies / size).sum()
-    scores: Array = _mean(resample.similarities, weight)
-    if not ceiling:
-        return scores, float("nan"), float("nan")
-    drawn = np.unique(group[copies > 0])
-    if len(drawn) < 2:
-        return scores, float("nan"), float(_mean(resample.to_pools(copies[None])[0], weight))
-    shares = np.concatenate([np.where(group == drawn[:, None], 0, copies), copies[None]])
-    pooled = resample.to_pools(shares)
-    row = np.searchsorted(drawn, group)  # of RDMs not drawn it is any, and counts nothing
-    lower = pooled[np.minimum(row, len(drawn) - 1), np.arange(len(group))]
-    return scores, float(_mean(lower, weight)), float(_mean(pooled[-1], weight))
 
+    def __init__(self, copies: Array, group: Array) -> None:
+        present = np.flatnonzero(copies)
+        share = copies[present] / np.bincount(group)[group[present]]  # every subject counts the same
+        self._weight, self._present = share / share.sum(), present
+        drawn, number = np.unique(group[present], return_inverse=True)
+        self._alone = len(drawn) < 2
+        self._pool_of = number, present
+        self._pools = np.concatenate([np.where(group == drawn[:, None], 0, copies), copies[None]]).astype(np.float64)
 
-def _mean(values: Array, weight: Array) -> Any:
-    """Weighted mean over RDMs; those that were not drawn do not count, even where they are undefined."""
-    return values[..., weight > 0] @ weight[weight > 0]
+    def scores(self, resample: Resample) -> Array:
+        """Mean similarity of each model over subjects, in a resample of the stimuli."""
+        return np.asarray(resample.similarities[:, self._present] @ self._weight)
+
+    def ceiling(self, resample: Resample) -> tuple[float, float]:
+        """Lower and upper bound of the noise ceiling; the lower is NaN where only one subject was drawn."""
+        pooled = resample.to_pools(self._pools)
+        upper = float(pooled[-1, self._present] @ self._weight)
+        return float("nan") if self._alone else float(pooled[self._pool_of] @ self._weight), upper

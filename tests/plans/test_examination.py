@@ -83,10 +83,10 @@ def test_what_cannot_be_is_said(tmp_path):
     with pytest.raises(AssayError, match="give the shape of one input"):
         examine([subject], str(tmp_path))
     for time in (0, "soon", "-3m", "10d", "0s", float("nan"), float("inf"), None, True):
-        with pytest.raises(AssayError, match="seconds=.* is not a time above 0: give"):
+        with pytest.raises(AssayError, match=r"seconds=.* is not a time above 0: give"):
             examine([subject], str(tmp_path), shape=(1, 16, 16), seconds=time)
     for shape in ("3x", "0x3", "axb", "", (1, -8, 8), 3, (1, "8"), (1.5, 8), (True, 8)):
-        with pytest.raises(AssayError, match="shape=.* is not the shape of one input: give"):
+        with pytest.raises(AssayError, match=r"shape=.* is not the shape of one input: give"):
             examine([subject], str(tmp_path), shape=shape)
     with pytest.raises(AssayError, match="there are no networks to examine: give at least one"):
         examine([], str(tmp_path), shape=(1, 16, 16))

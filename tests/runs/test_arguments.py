@@ -103,6 +103,17 @@ def test_what_cannot_be_used_is_named_with_its_remedy(tmp_path, monkeypatch, arg
     assert "\n" not in str(raised.value) and not list(tmp_path.iterdir()), "nothing was written"
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_recipe_must_not_have_the_name_of_a_network_of_another(tmp_path, order):
+    """Else a report would take the one network for the mean of the others."""
+    of_recipe, plain = (Subject(networks(1)[0], name, recipe=r) for name, r in (("a", "std"), ("std", "")))
+    with pytest.raises(AssayError, match="recipe='std' of 'a' is also the name of a network that is not of this"):
+        evaluate([of_recipe, plain][::order], QUICK, tmp_path)
+    assert not list(tmp_path.iterdir()), "nothing was written"
+    namesake = Subject(networks(1)[0], "std", recipe="std")
+    assert list(evaluate([of_recipe, namesake][::order], QUICK, tmp_path).subjects) == ["a", "std"][::order]
+
+
 def test_a_seed_of_numpy_is_a_seed(tmp_path):
     assert evaluate(subjects(1), QUICK, tmp_path, seed=np.int64(3)).manifest.seed == 3
 

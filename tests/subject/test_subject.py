@@ -53,6 +53,26 @@ def test_output_can_always_be_asked_for():
     assert "output" not in s.layers
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"name": 3}, "name=3 is no name of a network: give text that is not empty"),
+        ({"name": ""}, "name='' is no name of a network"),
+        ({"recipe": 3}, "recipe=3 is no name of a recipe: give text"),
+        ({"recipe": None}, "recipe=None is no name of a recipe"),
+        ({"device": "foo"}, "device='foo' cannot be used"),
+        ({"device": "cuda:99"}, "device='cuda:99' cannot be used"),
+        ({"device": 1.5}, "device=1.5 is no device: give its name"),
+        ({"dtype": "float32"}, "dtype='float32' is no precision of torch: give one"),
+        ({"preprocess": "imagenet"}, "preprocess='imagenet' is no function of a batch"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_refused_in_a_sentence(settings, message):
+    with pytest.raises(AssayError, match=message) as raised:
+        Subject(nn.Linear(2, 2), **settings)
+    assert "\n" not in str(raised.value)
+
+
 def test_layers_before_any_input_say_what_to_give():
     with pytest.raises(AssayError, match="give Subject\\(example="):
         _ = Subject(nn.Linear(2, 2)).layers

@@ -63,10 +63,10 @@ def as_subjects(subjects: Any) -> Sequence[Subject] | Iterator[Subject]:
     if isinstance(subjects, Subject) or is_network(subjects):
         return [as_subject(subjects, "subjects")]
     if isinstance(subjects, Mapping):
-        return [_named(label, network) for label, network in subjects.items()]
+        return list(_recipes_apart(_named(label, network) for label, network in subjects.items()))
     if not isinstance(subjects, Iterable) or isinstance(subjects, (str, bytes)) or inspect.isclass(subjects):
         raise AssayError(f"subjects={shown(subjects)} is no network: {_SUBJECTS}")
-    one_by_one = _each(subjects)
+    one_by_one = _recipes_apart(_each(subjects))
     return list(one_by_one) if isinstance(subjects, (Sequence, Set)) else one_by_one
 
 
@@ -90,6 +90,23 @@ def _each(networks: Iterable[Any]) -> Iterator[Subject]:
         if subject.name in taken:
             raise AssayError(f"two subjects are called {subject.name!r}: name them apart")
         taken.add(subject.name)
+        yield subject
+
+
+def _recipes_apart(subjects: Iterable[Subject]) -> Iterator[Subject]:
+    """Pass subjects on, and refuse a recipe with the name of a network that is not of it: reports have one for each."""
+    named: dict[str, str] = {}  # the recipe of every network
+    members: dict[str, str] = {}  # a network of every recipe
+    for subject in subjects:
+        named[subject.name] = subject.recipe
+        if subject.recipe:
+            members.setdefault(subject.recipe, subject.name)
+        for recipe in (subject.recipe, subject.name):
+            if recipe in members and named.get(recipe, recipe) != recipe:
+                raise AssayError(
+                    f"recipe={recipe!r} of {members[recipe]!r} is also the name of a network that is not of this "
+                    "recipe: call one of them otherwise"
+                )
         yield subject
 
 

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from assay.core.arrays import channels_last, cloned
-from assay.core.errors import AssayError
+from assay.core.device import device_named
+from assay.core.errors import AssayError, shown
 from assay.subject.memory import Memory
 from assay.subject.taking import described, reason_of
 from assay.subject.unwrapped import copied, is_compiled, plain_module
@@ -35,12 +36,16 @@ class Network:
         dtype: torch.dtype | None,
         in_channels_last: bool,
     ) -> None:
+        if preprocess is not None and not callable(preprocess):
+            raise AssayError(f"preprocess={shown(preprocess)} is no function of a batch: give one, or None")
+        if not isinstance(dtype, torch.dtype | None):
+            raise AssayError(f"dtype={shown(dtype)} is no precision of torch: give one, as torch.bfloat16")
         plain = plain_module(module)
         self.preprocess = preprocess
         self.channels_last = in_channels_last
         tensors = [*plain.parameters(), *plain.buffers()]
         own = next((t for t in tensors if t.is_floating_point()), torch.empty(0))
-        self.device = torch.empty(0, device=device).device if device is not None else own.device
+        self.device = own.device if device is None else device_named(device)
         self.dtype = dtype or own.dtype
         if self.device != own.device or self.dtype != own.dtype or in_channels_last:
             why = "which another device, dtype or memory format needs: give it as it should run"

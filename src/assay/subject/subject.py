@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from assay.core.arrays import first_tensor, tensors_in, version
-from assay.core.errors import AssayError
+from assay.core.errors import AssayError, shown
 from assay.core.fingerprint import fingerprint
 from assay.core.notebook import facts_as_html
 from assay.networks.imported.onnx import load_onnx
@@ -77,6 +77,10 @@ class Subject:
         channels_last: bool = False,
         recipe: str = "",
     ) -> None:
+        if name is not None and (not isinstance(name, str) or not name.strip()):
+            raise AssayError(f"name={shown(name)} is no name of a network: give text that is not empty, or None")
+        if not isinstance(recipe, str):
+            raise AssayError(f"recipe={shown(recipe)} is no name of a recipe: give text, which may be empty")
         self.network = Network(module, preprocess, device, dtype, channels_last)
         exported = isinstance(module, torch.export.ExportedProgram)
         self.name = name or type(module if exported else self.module).__name__

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from assay.report.comparison import Comparison, Quantity, matrix, sentences
+from assay.report.comparison import Comparison, Quantity
+from assay.report.first_screen import matrix, sentences
 from assay.stats.evidence import Evidence
 from assay.studies.portraits import Portraits, Replicates
 
@@ -75,9 +76,29 @@ def false_reports(rng: np.random.Generator, reports: int, replicates: int) -> fl
     return false / reports
 
 
-@pytest.mark.parametrize("replicates", [1, 3])
+@pytest.mark.parametrize(("many", "few"), [(5, 5), (12, 5), (8, 1)])
+def test_recipes_of_unequal_spread_and_number_are_not_called_different(many, few):
+    """Two recipes of one mean, whose networks are 9 and 1 apart; a single one is judged by references like itself."""
+    rng = np.random.default_rng(1)
+    reports, false = 300, 0
+    seeds = {f"r{i}": Replicates(0.0, float(sd), 13) for i, sd in enumerate((1, 1, 9, 9))}
+    for _ in range(reports):
+        quantities = []
+        for k in range(5):
+            values = np.r_[rng.normal(0, 1, many), rng.normal(0, 9, few)]
+            of = {f"n{i}": clips(v + rng.normal(0, 0.1, 10), f"q{k}") for i, v in enumerate(values)}
+            quantities.append(Quantity("m", f"q{k}", of))
+        recipes = {f"n{i}": "many" if i < many else "few" for i in range(many + few)}
+        comparison = Comparison(
+            tuple(quantities), tuple(recipes), recipes, Portraits(seeds={f"q{k}": seeds for k in range(5)})
+        )
+        false += any(apart.clear(comparison.level) for apart in comparison.differences.values())
+    assert false / reports <= 0.05 + 2.33 * (0.05 * 0.95 / reports) ** 0.5
+
+
+@pytest.mark.parametrize("replicates", [1, 5])
 def test_equal_recipes_are_called_different_in_at_most_one_report_of_twenty(replicates):
-    reports = 300
+    reports = 200
     false = false_reports(np.random.default_rng(7), reports, replicates)
     assert false <= 0.05 + 2.33 * (0.05 * 0.95 / reports) ** 0.5  # p = 0.01 were it exactly 5 %
 
@@ -92,17 +113,17 @@ def test_a_difference_that_seeds_make_too_is_not_called_one():
 
 def test_recipes_are_compared_by_their_networks():
     base = np.linspace(-5, 5, 12)
-    shifts = {"robust": (-20.0, -21.0, -19.0), "standard": (0.0, 1.0, -1.0)}
+    shifts = {"robust": (-20.0, -21.0, -19.0, -20.0, -20.0), "standard": (0.0, 1.0, -1.0, 0.0, 0.0)}
     values = {f"{recipe} {i}": base + x for recipe, of in shifts.items() for i, x in enumerate(of)}
     recipes = {name: name.split()[0] for name in values}
     comparison = compared(sd=100.0, recipes=recipes, **values)
     assert list(comparison.differences) == [("straightness", "change of curvature", "robust", "standard")]
     (apart,) = comparison.differences.values()
     assert apart.value == -20.0
-    assert apart.error == pytest.approx((2 / 3) ** 0.5)  # both recipes have a variance of 1 over three networks
-    assert apart.df == pytest.approx(4)  # the clips pair without any rest
-    assert "3 and 3 networks; −20.0° v 0.000°" in sentences(comparison)[0]
-    assert [cell.best for cell in matrix(comparison).rows[0][2]] == [True] * 3 + [False] * 3
+    assert apart.error == pytest.approx(0.2**0.5)  # both recipes have a variance of 1/2 over five networks
+    assert apart.df == pytest.approx(8)  # the clips pair without any rest
+    assert "5 and 5 networks; −20.0° v 0.000°" in sentences(comparison)[0]
+    assert [cell.best for cell in matrix(comparison).rows[0][2]] == [True] * 5 + [False] * 5
 
 
 def test_without_a_spread_over_seeds_only_these_networks_are_spoken_of():
@@ -126,6 +147,19 @@ def test_a_number_that_two_measures_give_is_shown_once(tmp_path):
     names = [q.name for q in Comparison.of_run(run).quantities]
     assert names.count("accuracy") == 1
     _, drop = run.evidence("augmentation")["net"]
-    assert (
-        np.isnan(drop.value) and drop.status == "its accuracy is that of chance"
-    )
+    assert np.isnan(drop.value) and drop.status == "its accuracy is that of chance"
+
+
+def test_numbers_of_different_stimuli_stand_apart_and_those_without_an_error_claim_nothing(tmp_path):
+    import torch
+
+    import assay
+
+    rng = np.random.default_rng(0)
+    sets = [assay.stimuli.Labelled(rng.random((60, 1, 6, 6)).astype("float32"), np.arange(60) % 3) for _ in range(2)]
+    nets = [assay.Subject(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 3)), n) for n in "ab"]
+    measures = {"on train": assay.Margins(sets[0]), "on test": assay.Margins(sets[1], bootstrap=0)}
+    comparison = Comparison.of_run(assay.evaluate(nets, measures, tmp_path))
+    called = [quantity.called for quantity in comparison.quantities]
+    assert called[:2] == ["accuracy (on train)", "median margin at the input, in units of the data's spread (on train)"]
+    assert {measure for measure, *_ in comparison.differences} == {"on train"}

@@ -9,7 +9,8 @@ from math import isfinite, nan
 import pandas as pd
 
 from assay.core.errors import AssayError, nearest
-from assay.report.comparison import Comparison, Quantity, sentences
+from assay.report.comparison import Comparison, Quantity
+from assay.report.first_screen import sentences
 from assay.runs.differences import Differences
 from assay.runs.run import Run
 from assay.stats.differences import Difference, difference
@@ -37,9 +38,11 @@ class Pair(Comparison):
                 quantities.append(replace(quantity, of=of))
         return cls(tuple(quantities), tuple(side_of), side_of, whole.portraits, whole=whole)
 
-    def spread(self, quantity: Quantity) -> SeedSpread | None:
-        """How far seeds move a number, by all networks of the run."""
-        return self.whole.spread(next(q for q in self.whole.quantities if q.name == quantity.name))
+    def spread(self, quantity: Quantity, recipe: str) -> SeedSpread | None:
+        """How far seeds move a number, by all networks of the recipe that the run has."""
+        key = quantity.measure, quantity.name
+        whole = next(q for q in self.whole.quantities if (q.measure, q.name) == key)
+        return self.whole.spread(whole, self.whole.recipes.get(recipe, recipe))
 
 
 def compare_networks(run: Run, a: str | None = None, b: str | None = None) -> Differences:
@@ -64,19 +67,19 @@ def _rows(pair: Pair, a: str, b: str) -> list[dict[str, object]]:
     means = {}
     for quantity in pair.quantities:
         members = pair.members(quantity)
-        means[quantity.name] = mean_evidence(members[a]), mean_evidence(members[b])
+        means[quantity.called] = mean_evidence(members[a]), mean_evidence(members[b])
     apart = {name: difference(*both) for name, both in means.items()}
     level = 1 - 0.05 / max(sum(d is not None for d in apart.values()), 1)
     rows = []
     for quantity in pair.quantities:
-        of_a, of_b = means[quantity.name]
-        over_stimuli = apart[quantity.name]
+        of_a, of_b = means[quantity.called]
+        over_stimuli = apart[quantity.called]
         over_seeds = pair.differences.get((quantity.measure, quantity.name, a, b))
         low, high, clear = _interval(over_stimuli, level)
         low_over_seeds, high_over_seeds, clear_over_seeds = _interval(over_seeds, pair.level)
         rows.append(
             {
-                "quantity": quantity.name + (f" ({quantity.unit})" if quantity.unit else ""),
+                "quantity": quantity.called + (f" ({quantity.unit})" if quantity.unit else ""),
                 "measure": quantity.measure,
                 "a": of_a.value,
                 "b": of_b.value,

@@ -7,8 +7,8 @@ from typing import Any
 import pandas as pd
 
 from assay.plans.examination_record import ExaminationRecord
-from assay.report.comparison import first_screen
 from assay.report.document import Document, Facts, Failure, Items, Section, Table, Text
+from assay.report.first_screen import first_screen
 from assay.report.measures import section_of
 from assay.report.profiles import profiles
 from assay.runs.manifest import Manifest

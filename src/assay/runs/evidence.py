@@ -21,6 +21,9 @@ _SCHEMA = pa.schema(
         "n": pa.int64(),
         "status": pa.string(),
         "common": pa.bool_(),
+        "exact": pa.bool_(),
+        "overlap": pa.float64(),
+        "proportion": pa.bool_(),
     }
 )
 
@@ -39,6 +42,9 @@ def evidence_table(evidence: Iterable[Evidence]) -> pa.Table:
             "n": int(e.n),
             "status": e.status,
             "common": e.common,
+            "exact": e.exact,
+            "overlap": float(e.overlap),
+            "proportion": e.proportion,
         }
         for e in evidence
     ]
@@ -58,6 +64,9 @@ def read_evidence(table: pa.Table) -> list[Evidence]:
             row["n"],
             row["status"],
             row.get("common", True),
+            row.get("exact", not row["items"] and not row["draws"]),  # runs of before: only norms had neither
+            row.get("overlap", 0.0),
+            row.get("proportion", False),
         )
         for row in table.to_pylist()
     ]

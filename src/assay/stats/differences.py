@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from assay.stats.bootstrap import percentile_interval
-from assay.stats.evidence import Evidence
+from assay.stats.evidence import Array, Evidence
 from assay.stats.paired import standard_error
 
 _FEWEST_DRAWS = 50
@@ -65,7 +65,8 @@ class Difference:
 def difference(a: Evidence, b: Evidence) -> Difference | None:
     """The difference a − b of a number of two networks; None where nothing tells how sure it is.
 
-    Means of parts (clips) are compared part by part: d̄ ± t·s/√n over the parts that both have. Other numbers are
+    Means of parts (clips) are compared part by part: d̄ ± t·s√(1/n + r) over the n parts that both have; r is 0, or the
+    share of all inputs in a part where parts overlap (Nadeau & Bengio 2003). Other numbers are
     compared resample by resample, s being the standard deviation of the differences. Where the two rest on different
     numbers of inputs, resamples are not the same, and s is that of two independent numbers.
 
@@ -84,7 +85,8 @@ def difference(a: Evidence, b: Evidence) -> Difference | None:
         apart = apart[np.isfinite(apart)]
         if len(apart) < 2:
             return None
-        return Difference(float(apart.mean()), float(standard_error(apart)), len(apart) - 1, True, len(apart))
+        error = _error_of_mean(apart, max(a.overlap, b.overlap))
+        return Difference(float(apart.mean()), error, len(apart) - 1, True, len(apart))
     of_a, of_b = a.draws[np.isfinite(a.draws)], b.draws[np.isfinite(b.draws)]
     if min(len(of_a), len(of_b)) < _FEWEST_DRAWS:
         return None
@@ -98,16 +100,41 @@ def difference(a: Evidence, b: Evidence) -> Difference | None:
 
 
 def interval(evidence: Evidence) -> tuple[float, float] | None:
-    """95 % interval of one number: Student's t over its parts, or percentiles of its resamples; None without either."""
+    """95 % interval of one number: Student's t over its parts, or percentiles of its resamples; None without either.
+
+    That of a proportion is Wilson's (1927), which covers near 0 and 1 too, where resamples are nearly all
+    alike. For a mean of numbers between 0 and 1 it is at least as wide as it need be.
+
+    Example:
+        >>> low, high = interval(Evidence("accuracy", 1.0, draws=np.ones(200), n=100, proportion=True))
+        >>> round(low, 3), high
+        (0.963, 1.0)
+    """
     if len(evidence.items) > 1:
         values = np.array(list(evidence.items.values()))
-        half = _quantile(0.975, len(values) - 1) * float(standard_error(values))
+        half = _quantile(0.975, len(values) - 1) * _error_of_mean(values, evidence.overlap)
         return float(values.mean()) - half, float(values.mean()) + half
+    if evidence.proportion and evidence.n and np.isfinite(evidence.value):
+        return _wilson(evidence.value, evidence.n)
     draws = evidence.draws[np.isfinite(evidence.draws)]
     if len(draws) < _FEWEST_DRAWS:
         return None
     low, high = percentile_interval(draws)
     return float(low), float(high)
+
+
+def _error_of_mean(values: Array, overlap: float) -> float:
+    """Standard error s√(1/n + r) of the mean of parts that each use a share r of the inputs, where they overlap."""
+    return float(standard_error(values)) * sqrt(1 + overlap * len(values))
+
+
+def _wilson(share: float, n: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a proportion: (p + z²/2n ± z√(p(1 − p)/n + z²/4n²)) / (1 + z²/n)."""
+    z = _quantile(0.975, inf)
+    middle = share + z**2 / (2 * n)
+    half = z * sqrt(max(share * (1 - share), 0.0) / n + z**2 / (4 * n**2))
+    low, high = (middle - half) / (1 + z**2 / n), (middle + half) / (1 + z**2 / n)
+    return (low if share > 0 else 0.0), (high if share < 1 else 1.0)
 
 
 def _quantile(level: float, df: float) -> float:

@@ -31,6 +31,9 @@ class Evidence:
         n: Number of inputs, clips or units that it rests on.
         status: ``ok``, or what is wrong with it.
         common: Whether the resamples are the same for every network that was shown the same inputs.
+        exact: Whether it depends on the weights alone, so that other stimuli cannot move it.
+        overlap: Share of all inputs that each part uses, where parts were drawn from the same inputs again and again.
+        proportion: Whether it is a mean over the n inputs of numbers between 0 and 1, such as an accuracy.
     """
 
     quantity: str
@@ -42,3 +45,6 @@ class Evidence:
     n: int = 0
     status: str = "ok"
     common: bool = True
+    exact: bool = False
+    overlap: float = 0.0
+    proportion: bool = False

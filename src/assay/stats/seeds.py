@@ -6,7 +6,7 @@ between two networks says something about their recipes only if it is larger tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
 
@@ -40,32 +40,26 @@ class SeedSpread:
         return self.error * abs(value) if self.relative else self.error
 
 
-def spread_of_replicates(recipes: Mapping[str, Sequence[float]]) -> SeedSpread | None:
-    """The spread over seeds that the networks of the same recipe show: σ² = Σ (x − x̄_recipe)² / Σ (n_recipe − 1).
-
-    Args:
-        recipes: The number of every network, by recipe.
+def spread_of_replicates(values: Sequence[float]) -> SeedSpread | None:
+    """The spread over seeds that networks of one recipe show: their standard deviation, with n − 1 degrees of freedom.
 
     Returns:
-        None where no recipe has two networks.
+        None for fewer than two networks.
 
     Example:
-        >>> spread_of_replicates({"standard": [1.0, 3.0], "robust": [5.0, 7.0], "retina": [9.0]})
-        SeedSpread(error=1.4142135623730951, df=2, relative=False)
+        >>> spread_of_replicates([1.0, 3.0, 5.0])
+        SeedSpread(error=2.0, df=2, relative=False)
     """
-    squares, df = 0.0, 0
-    for values in recipes.values():
-        finite = np.asarray(values, float)[np.isfinite(values)]
-        if len(finite) > 1:
-            squares += float(((finite - finite.mean()) ** 2).sum())
-            df += len(finite) - 1
-    return SeedSpread(sqrt(squares / df), df) if df else None
+    finite = np.asarray(values, float)[np.isfinite(values)]
+    return SeedSpread(float(finite.std(ddof=1)), len(finite) - 1) if len(finite) > 1 else None
 
 
 def mean_evidence(replicates: Sequence[Evidence]) -> Evidence:
     """The mean of a number over networks of one recipe, that can be paired with the mean of another recipe.
 
-    Means of parts are averaged part by part, over the parts that all have; resamples resample by resample.
+    Means of parts are averaged part by part, over the parts that all have; resamples resample by resample. Resamples
+    that are not the same for all are averaged in order of size, as if the inputs moved all networks alike: they share
+    inputs, so that the error of their mean is not that of independent numbers.
 
     Example:
         >>> a = Evidence("curvature", 2.0, items={"x": 1.0, "y": 3.0}, n=2)
@@ -79,52 +73,57 @@ def mean_evidence(replicates: Sequence[Evidence]) -> Evidence:
         return first
     shared = [name for name in first.items if all(name in evidence.items for evidence in known)]
     items = {name: float(np.mean([evidence.items[name] for evidence in known])) for name in shared}
-    alike = len({len(evidence.draws) for evidence in known}) == 1
     same_inputs = len({evidence.n for evidence in known}) == 1 and all(evidence.common for evidence in known)
+    draws = [evidence.draws if same_inputs else np.sort(evidence.draws) for evidence in known]
     return Evidence(
         first.quantity,
         float(np.mean([evidence.value for evidence in known])),
         first.unit,
         first.better,
         items,
-        np.mean([evidence.draws for evidence in known], axis=0) if alike else np.zeros(0),
+        np.mean(draws, axis=0) if len({len(drawn) for drawn in draws}) == 1 else np.zeros(0),
         min(evidence.n for evidence in known),
         first.status,
         same_inputs,
+        first.exact,
+        max(evidence.overlap for evidence in known),
+        first.proportion,
     )
 
 
 def difference_of_recipes(
-    a: Evidence, b: Evidence, spread: SeedSpread, networks: tuple[int, int] = (1, 1)
+    a: Evidence, b: Evidence, spreads: tuple[SeedSpread, SeedSpread], networks: tuple[int, int] = (1, 1)
 ) -> Difference | None:
     """The difference a − b with the error that stimuli and seeds make together: s² = s_stimuli² + σ_a²/n_a + σ_b²/n_b.
 
-    Its degrees of freedom follow from those of the two parts (Satterthwaite 1946): s⁴ / (s_stimuli⁴/df + s_seeds⁴/df).
-    A number that does not rest on stimuli, such as a norm of the weights, has s_stimuli = 0.
+    Its degrees of freedom follow from those of the three parts (Welch 1947, Satterthwaite 1946):
+    s⁴ / Σ s_part⁴/df_part. A number that depends on the weights alone, such as their norm, has s_stimuli = 0.
 
     Args:
         a: The number of one recipe.
         b: The number of the other.
-        spread: How far the number moves from seed to seed.
+        spreads: How far the number moves from seed to seed, in either recipe.
         networks: Number of networks of either recipe that the numbers are means of.
 
+    Returns:
+        None where a number is missing, or nothing says how far other stimuli would move it.
+
     Example:
-        >>> a, b = Evidence("log path norm", 9.0), Evidence("log path norm", 5.0)
-        >>> d = difference_of_recipes(a, b, SeedSpread(1.0, 11.0))
+        >>> a, b = Evidence("log path norm", 9.0, exact=True), Evidence("log path norm", 5.0, exact=True)
+        >>> d = difference_of_recipes(a, b, (SeedSpread(1.0, 11.0), SeedSpread(1.0, 11.0)))
         >>> round(d.error, 3), d.df
-        (1.414, 11.0)
+        (1.414, 22.0)
     """
     if not (np.isfinite(a.value) and np.isfinite(b.value)):
         return None
-    by_stimuli = difference(a, b)
-    rests_on_stimuli = any(evidence.items or len(evidence.draws) for evidence in (a, b))
+    by_stimuli = Difference(a.value - b.value, 0.0, inf, False, 0) if a.exact and b.exact else difference(a, b)
     if by_stimuli is None:
-        if rests_on_stimuli:
-            return None
-        by_stimuli = Difference(a.value - b.value, 0.0, inf, False, 0)
-    of_seeds = sum(spread.of(x.value) ** 2 / n for x, n in zip((a, b), networks, strict=True))
-    of_stimuli = by_stimuli.error**2
-    total = of_seeds + of_stimuli
-    parts = of_seeds**2 / spread.df + of_stimuli**2 / by_stimuli.df
-    df = total**2 / parts if parts > 0 else inf
-    return Difference(by_stimuli.value, sqrt(total), df, by_stimuli.paired, by_stimuli.n)
+        return None
+    parts = [(by_stimuli.error**2, by_stimuli.df)]
+    for evidence, spread, n in zip((a, b), spreads, networks, strict=True):
+        parts.append((spread.of(evidence.value) ** 2 / n, spread.df))
+    total = sum(square for square, _ in parts)
+    rest = sum(square**2 / df for square, df in parts)
+    return Difference(
+        by_stimuli.value, sqrt(total), total**2 / rest if rest > 0 else inf, by_stimuli.paired, by_stimuli.n
+    )

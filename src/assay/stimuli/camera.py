@@ -37,6 +37,7 @@ class CameraClip(Clip):
     turn_deg: float = 0.0
     zoom: float = 1.0
     centre: tuple[float, float] = (0.0, 0.0)
+    scene: str = ""
 
     def frames(self) -> Iterator[Array]:
         """Render the frames in order, a few at a time."""
@@ -94,11 +95,11 @@ def camera_sequences(
     for name, picture in list(photographs(2 * size, color))[:pictures]:
         if "translation" in motions:
             shift = (0.7 * size / 64, 1.9 * size / 64)
-            clips.append(CameraClip(f"{name}-translation", picture, size, length, shift=shift))
+            clips.append(CameraClip(f"{name}-translation", picture, size, length, shift=shift, scene=name))
         if "rotation" in motions:
-            clips.append(CameraClip(f"{name}-rotation", picture, size, length, turn_deg=3.0))
+            clips.append(CameraClip(f"{name}-rotation", picture, size, length, turn_deg=3.0, scene=name))
         if "zoom" in motions:
-            clips.append(CameraClip(f"{name}-zoom", picture, size, length, zoom=1.03))
+            clips.append(CameraClip(f"{name}-zoom", picture, size, length, zoom=1.03, scene=name))
     return Sequences(tuple(clips), f"camera motion over photographs, {size} px")
 
 
@@ -143,7 +144,7 @@ def camera_video(
                     for side, step in zip(picture.shape[-2:], shift, strict=True)
                 ]
                 centre = (float(rng.uniform(-room[0], room[0])), float(rng.uniform(-room[1], room[1])))
-                clip = CameraClip(f"{name}-{i}", picture, size, length, shift, turn, centre=centre)
+                clip = CameraClip(f"{name}-{i}", picture, size, length, shift, turn, centre=centre, scene=name)
                 same_motion.append(clip)
     return {
         motion: Sequences(tuple(same_motion), f"camera {motion}, {size} px")

@@ -17,10 +17,15 @@ from assay.stimuli.thumbnails import stimuli_as_html
 
 
 class Clip(ABC):
-    """One sequence of frames of equal shape. ``condition`` says whether the clip is natural or which control it is."""
+    """One sequence of frames of equal shape.
+
+    ``condition`` says whether the clip is natural or which control it is. Clips of one ``scene``, such as several
+    movements over one photograph, are alike: errors are counted over scenes. By default each clip is its own.
+    """
 
     name: str
     condition: str = "natural"
+    scene: str = ""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"

@@ -27,6 +27,11 @@ class PixelFade(Clip):
         """The name of the clip that the fade is made of."""
         return self.clip.name
 
+    @property
+    def scene(self) -> str:  # type: ignore[override]
+        """The scene of the clip that the fade is made of."""
+        return self.clip.scene
+
     def frames(self) -> Iterator[Array]:
         """Yield as many frames as the clip has."""
         first, last, count = _ends(self.clip)
@@ -55,6 +60,11 @@ class ContrastFade(Clip):
     def name(self) -> str:  # type: ignore[override]
         """The name of the clip that the fade is made of."""
         return self.clip.name
+
+    @property
+    def scene(self) -> str:  # type: ignore[override]
+        """The scene of the clip that the fade is made of."""
+        return self.clip.scene
 
     def frames(self) -> Iterator[Array]:
         """Yield as many frames as the clip has."""

@@ -206,6 +206,7 @@ class AugmentationRobustness(Measure):
             measured,
             [("accuracy", "accuracy", "higher"), ("mean drop", "drop of accuracy under augmentation", "lower")],
         )
+        accuracy = replace(accuracy, proportion=True)
         chance = np.bincount(self.data.labels).max() / len(self.data)
         low, _ = interval(accuracy) or (accuracy.value, accuracy.value)
         if low <= chance:

@@ -28,6 +28,7 @@ from assay.subject.dry_run import OUTPUT
 from assay.subject.subject import Subject
 
 QUANTITY = "davies-bouldin index"
+_MOST_OVERLAP = 0.5  # share of the inputs in a round, above which rounds say next to nothing about other inputs
 
 
 def davies_bouldin_index(x: Tensor | Array, labels: Tensor | Array) -> float:
@@ -160,12 +161,14 @@ class ClusterSeparation(Measure):
         return Measured.of([row(QUANTITY, value, len(indices), layer=layer, status=status, **bounds)])
 
     def evidence(self, measured: Measured) -> list[Evidence]:
-        """The mean index; its rounds are paired where there are inputs enough that they hardly share any."""
+        """The mean index; its rounds are paired where they do not use the same inputs most of the time."""
         only = measured.table.iloc[0]
-        rounds = measured.draws.get(0, np.zeros(0)) if self.rounds * self.images <= len(self.data) else ()
+        overlap = self.images / len(self.data)
+        rounds = measured.draws.get(0, np.zeros(0)) if overlap <= _MOST_OVERLAP else ()
         items = {f"round {i + 1}": float(index) for i, index in enumerate(rounds)}
         name = f"Davies–Bouldin index of the classes at {only['layer']}"
-        return [Evidence(name, float(only["value"]), "", "lower", items, n=int(only["n"]), status=str(only["status"]))]
+        n, status = int(only["n"]), str(only["status"])
+        return [Evidence(name, float(only["value"]), "", "lower", items, n=n, status=status, overlap=overlap)]
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
         """Take the mean Davies–Bouldin index over rounds."""

@@ -190,7 +190,7 @@ class Margins(Measure):
 
     def evidence(self, measured: Measured) -> list[Evidence]:
         """The accuracy on the sample, and the median distance of an input to the decision boundary."""
-        output = from_rows(measured, [("accuracy", "accuracy", "higher")])
+        output = [replace(one, proportion=True) for one in from_rows(measured, [("accuracy", "accuracy", "higher")])]
         median = "median margin at the input, in units of the data's spread"
         inside = from_rows(measured, [("normalised margin median", median, "higher")], layer=INPUT)
         # Only inputs that a network gets right have a distance; resamples of different inputs cannot be paired.

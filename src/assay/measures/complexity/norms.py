@@ -6,7 +6,7 @@ Jiang, Neyshabur, Mobahi, Krishnan, Bengio 2020, "Fantastic generalization measu
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import e, log, log2, prod, sqrt
 from typing import Any, ClassVar, Literal
 
@@ -193,7 +193,8 @@ class Norms(Measure):
 
     def evidence(self, measured: Measured) -> list[Evidence]:
         """The logarithms of the product of spectral norms and of the path norm: exact, as weights are all of it."""
-        return from_rows(measured, [(name, name, "") for name in ("log spectral product", "log path norm")])
+        names = ("log spectral product", "log path norm")
+        return [replace(one, exact=True) for one in from_rows(measured, [(name, name, "") for name in names])]
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
         """Take every quantity of the whole network."""

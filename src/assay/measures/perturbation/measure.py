@@ -146,7 +146,7 @@ class PerturbationResponse(Measure):
         return self.scored(subject, self.curves(subject))
 
     def evidence(self, measured: Measured) -> list[Evidence]:
-        """The Gi score (the Gini index of the losses of accuracy) and the mean accuracy of every curve."""
+        """The Gi score and the mean accuracy of every curve."""
         evidence = []
         table = measured.table.reset_index(drop=True)
         directions: dict[str, Better] = {"gi": "lower", "mean accuracy": "higher"}
@@ -157,7 +157,10 @@ class PerturbationResponse(Measure):
                 shown = f"Gi-score (Gini) under {of}" if quantity == "gi" else f"mean accuracy under {of}"
                 draws = measured.draws.get(int(str(number)), np.zeros(0))
                 value, n = float(row["value"]), int(row["n"])
-                evidence.append(Evidence(shown, value, "", better, {}, draws, n, str(row["status"])))
+                is_mean = quantity == "mean accuracy"
+                evidence.append(
+                    Evidence(shown, value, "", better, {}, draws, n, str(row["status"]), proportion=is_mean)
+                )
         return evidence
 
     def curves(self, subject: Subject) -> dict[tuple[Perturbation, Depth], Curve]:

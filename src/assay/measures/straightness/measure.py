@@ -197,19 +197,21 @@ class Straightness(Measure):
         return pd.DataFrame(rows)
 
     def evidence(self, measured: Measured) -> list[Evidence]:
-        """The change of curvature from the pixels, clip by clip: at the last layer, and the mean over all layers."""
+        """The change of curvature from the pixels, scene by scene: at the last layer, and the mean over all layers."""
         table = measured.table
         evidence = []
+        scenes = {clip.name: clip.scene or clip.name for clip in self.sequences.clips}
         for condition, group in table.groupby("condition", sort=False):
             inside = group[(group["layer"] != PIXELS) & (group["status"] == "ok")]
             if inside.empty:
                 continue
-            of = "" if condition == "natural" else f", {str(condition).replace('_', ' ')}"
             last = inside[inside["order"] == inside["order"].max()].set_index("sequence")["change_deg"]
             mean = inside.groupby("sequence", sort=False)["change_deg"].mean()
+            of = "" if condition == "natural" else f", {str(condition).replace('_', ' ')}"
             for name, changes in (("at the last layer", last), ("mean of layers", mean)):
-                items = {str(clip): float(value) for clip, value in changes.items()}
                 quantity = f"change of curvature from the pixels, {name}{of}"
+                by_scene = changes.groupby(changes.index.map(scenes), sort=False).mean()
+                items = {str(scene): float(value) for scene, value in by_scene.items()}
                 evidence.append(Evidence(quantity, float(changes.mean()), "°", "lower", items, n=len(items)))
         return evidence
 

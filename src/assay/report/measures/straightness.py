@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -38,9 +39,10 @@ def section(label: str, record: MeasureRecord, tables: Tables) -> list[Any]:
     summary, table = tables.summary(label), tables.table(label)
     shown = clips_shown(record, table, CONDITIONS)
     blocks: list[Any] = [Text(f"{shown} Image size alone moves curvature by several degrees.")]
+    changes = _changes(tables.evidence(label))
     for condition, group in summary.groupby("condition", sort=False):
         name = CONDITIONS.get(str(condition), str(condition))
-        said = _sentences(table[table["condition"] == condition], name)
+        said = _sentences(table[table["condition"] == condition], name, changes.get(str(condition), {}))
         if len(said) > MANY:
             blocks.append(Text(_tally([verb for verb, _ in said], name)))
         blocks.append(Items(tuple(sentence for _, sentence in said)))
@@ -49,8 +51,20 @@ def section(label: str, record: MeasureRecord, tables: Tables) -> list[Any]:
     return blocks
 
 
-def _sentences(table: pd.DataFrame, name: str) -> list[tuple[str, str]]:
-    """What the last layer of each subject does to curvature, clip by clip: a change is said where its interval is.
+def _changes(evidence: Mapping[str, Sequence[Evidence]]) -> dict[str, dict[str, Evidence]]:
+    """The change at the last layer, by condition and subject."""
+    changes: dict[str, dict[str, Evidence]] = {}
+    for subject, numbers in evidence.items():
+        for one in numbers:
+            _, at_last, condition = one.quantity.partition("at the last layer")
+            if at_last:
+                named = condition.removeprefix(", ").replace(" ", "_") or "natural"
+                changes.setdefault(named, {})[subject] = one
+    return changes
+
+
+def _sentences(table: pd.DataFrame, name: str, changes: Mapping[str, Evidence]) -> list[tuple[str, str]]:
+    """What the last layer of each subject does to curvature: a change is said where its interval over scenes is.
 
     Each sentence comes with its verb, which is empty where there is no clear change.
     """
@@ -61,9 +75,9 @@ def _sentences(table: pd.DataFrame, name: str) -> list[tuple[str, str]]:
         if good.empty:
             sentences.append(("", f"{subject}, {name}: undefined at {layer}."))
             continue
-        changes = dict(zip(good["sequence"], good["change_deg"], strict=True))
+        by_clip = dict(zip(good["sequence"], good["change_deg"], strict=True))
         change, curvature = good["change_deg"].mean(), good["curvature_deg"].mean()
-        bounds = interval(Evidence("change", float(change), items=changes))
+        bounds = interval(changes.get(str(subject)) or Evidence("change", float(change), items=by_clip))
         of = "" if len(good) == len(last) else f" of {len(last)}: the others have no angle there"
         at = f"{curvature:.1f}° at {layer}, n = {len(good)}{of}"
         moved = f"{digits(change, '+.1f')}°"

@@ -232,7 +232,7 @@ def test_bad_input_is_one_clear_sentence_and_a_nonzero_exit(tmp_path, kind):
         (["run", "missing.yaml"], "missing.yaml cannot be read (no such file)"),
         (["report", "."], "is not a run: it has no manifest.json"),
         (["compare", "a", "b"], "a is not a run"),
-        (["list", "assay.networks:small_vgg", "--input", "big"], "--input big is not a shape such as 3x224x224"),
+        (["list", "assay.networks:small_vgg", "--input", "big"], "--input='big' is not the shape of one input"),
         (["list", "assay.networks:small_vgg", "--input", "1x4x4"], "cannot take inputs of shape (1, 4, 4)"),
     ],
 )

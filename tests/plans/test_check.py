@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import os
+import json
 from pathlib import Path
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from assay import AssayError, load_plan
+from assay.cli.main import app
 from assay.core.folder import Folder
 from assay.plans.check import check_plan, require_writable
 from assay.plans.problems import Problems
@@ -77,6 +79,49 @@ def test_what_a_network_raises_is_one_of_the_problems(tmp_path):
         check_plan(path)
 
 
+@pytest.mark.parametrize(
+    ("source", "code"),
+    [("sys:exit", ""), ("leaves_a:make", "import sys; sys.exit(7)"), ("leaves_b:make", "def make(): raise SystemExit")],
+)
+def test_code_that_ends_the_program_is_one_of_the_problems(tmp_path, source, code):
+    if code:
+        (tmp_path / f"{source.partition(':')[0]}.py").write_text(code)
+    path = write(tmp_path, subjects=[{"source": source, "name": "v"}], measures=["norms"])
+    with pytest.raises(AssayError, match=r"plan\.yaml:2: subjects\[0\]: .*it calls sys\.exit\("):
+        check_plan(path)
+
+
+def test_a_network_that_ends_the_program_is_one_of_the_problems(tmp_path):
+    (tmp_path / "leaves_c.py").write_text(
+        "from torch import nn\n\nclass Net(nn.Module):\n    def forward(self, x):\n        raise SystemExit(3)\n"
+    )
+    path = write(tmp_path, subjects=["leaves_c:Net"], measures=[{"measure": "straightness", "sequences": CAMERA}])
+    with pytest.raises(AssayError, match=r"Net × straightness: .*it calls sys\.exit\(3\)"):
+        check_plan(path)
+
+
+def test_cells_that_would_fail_are_known_where_they_need_not_fit(tmp_path):
+    (tmp_path / "raises_too.py").write_text(
+        "from torch import nn\n\nclass Net(nn.Module):\n    def forward(self, x):\n        return {}['gone']\n"
+    )
+    sequences = {"measure": "straightness", "sequences": CAMERA}
+    path = write(tmp_path, subjects=["raises_too:Net", "assay.networks:small_vgg"], measures=[sequences])
+    checked = check_plan(path, pairs=False)
+    assert list(checked.failing) == [("Net", "straightness")] and "gone" in checked.failing["Net", "straightness"]
+    done = checked.plan.execute(subjects=checked.subjects)
+    assert [(f.subject, f.measure) for f in done.failures] == list(checked.failing), "as was said before"
+    shown = CliRunner().invoke(app, ["check", str(path), "--keep-going", "--json"])
+    states = {cell["subject"]: cell["state"] for cell in json.loads(shown.stdout)["cells"]}
+    assert shown.exit_code == 3 and states == {"Net": "would fail", "small_vgg": "done"}
+
+
+def test_a_recipe_with_the_name_of_another_network_is_a_problem(tmp_path):
+    subjects = [{"source": "assay.networks:small_vgg", "name": name} for name in ("a", "std")]
+    subjects[0]["recipe"] = "std"
+    with pytest.raises(AssayError, match="recipe='std' of 'a' is also the name of a network"):
+        check_plan(write(tmp_path, subjects=subjects, measures=["norms"]), pairs=False)
+
+
 @pytest.mark.parametrize("run", ["file/run", "nosuch://run"])
 def test_a_run_that_cannot_be_written_is_refused_unless_another_is_given(tmp_path, run):
     (tmp_path / "file").write_text("")
@@ -87,10 +132,24 @@ def test_a_run_that_cannot_be_written_is_refused_unless_another_is_given(tmp_pat
     assert not (tmp_path / "other").exists()
 
 
-def test_a_folder_of_somebody_else_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(AssayError, match="is not yours to write to"):
+def test_a_folder_that_cannot_be_made_is_refused_and_one_that_can_is_left_as_it_was(tmp_path, monkeypatch):
+    for place in (
+        tmp_path / "a" / ("long" * 100),
+        Path("/proc/x/y") if Path("/proc/self").exists() else tmp_path / "\0",
+    ):
+        with pytest.raises(AssayError, match=r"cannot write to .*: choose another folder"):
+            require_writable(Folder(str(place)))
+    require_writable(Folder(str(tmp_path / "a" / "b")))
+    require_writable(Folder(str(tmp_path)))
+    assert not list(tmp_path.iterdir())
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    with pytest.raises(AssayError, match="Permission denied"):
         require_writable(Folder(str(tmp_path / "run")))
+    assert not list(tmp_path.iterdir())
 
 
 def test_data_for_all_measures_are_given_once_and_their_absence_is_one_problem(tmp_path):

@@ -72,8 +72,8 @@ def run(
 def check(plan: PlanFile, folder: RunFolder = None, keep_going: KeepGoing = False, as_json: AsJson = False) -> None:
     """Find all problems of a plan, and show what would run.
 
-    Networks are made and shown one input; nothing is measured and nothing is written. Exit code 2 if there is a
-    problem, just when 'assay run' would refuse the plan.
+    Networks are made and shown one input; nothing is measured and no result is written. Exit code 2 if there is a
+    problem, just when 'assay run' would refuse the plan; with --keep-going exit code 3 if a cell would fail.
     """
     from assay.plans.check import check_plan
 
@@ -83,15 +83,19 @@ def check(plan: PlanFile, folder: RunFolder = None, keep_going: KeepGoing = Fals
         if as_json:
             print_json({"plan": str(plan), "problems": str(error).splitlines()})
         raise
-    rows = _cells(checked)
+    rows = _cells(checked, with_errors=as_json)
     if as_json:
         print_json({"plan": str(plan), "run": checked.plan.run, "cells": rows, "problems": []})
     else:
         print_table(f"{plan}: {len(rows)} cells, run {checked.plan.run}", rows)
+        for (subject, label), why in checked.failing.items():
+            err.print(f"would fail: {subject} × {label}: {why}", markup=False)
+    if checked.failing:
+        raise typer.Exit(CELLS_FAILED)
 
 
-def _cells(checked: Any) -> list[dict[str, Any]]:
-    """The cells of a plan, and which of them are done."""
+def _cells(checked: Any, with_errors: bool) -> list[dict[str, Any]]:
+    """The cells of a plan, which of them are done, and which would fail."""
     from assay.core.folder import Folder
     from assay.core.user_code import code_in
     from assay.runs.cells import CellKey
@@ -104,7 +108,11 @@ def _cells(checked: Any) -> list[dict[str, Any]]:
             for label, measure in plan.measures.items():
                 key = CellKey(subject.name, label, cell_fingerprint(subject, measure, plan.seed))
                 state = "done" if folder.exists(key.done) else "would run"
-                rows.append({"subject": subject.name, "measure": label, "layers": _layers(subject), "state": state})
+                row = {"subject": subject.name, "measure": label, "layers": _layers(subject), "state": state}
+                if why := checked.failing.get((subject.name, label)):
+                    row["state"] = "would fail"
+                    row |= {"error": why} if with_errors else {}
+                rows.append(row)
     return rows
 
 

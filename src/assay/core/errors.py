@@ -15,6 +15,22 @@ class AssayError(ValueError):
     """Something the user gave us cannot be used; the message says what, and what to do about it."""
 
 
+ANYTHING = (Exception, SystemExit)
+"""What code of the user's may raise: a module, a factory or a network may even call ``sys.exit``."""
+
+
+def reason(error: BaseException) -> str:
+    """What an exception says, with its type, as part of a sentence.
+
+    >>> reason(KeyError("gone")), reason(SystemExit(7)), reason(SystemExit())
+    ("KeyError: 'gone'", 'it calls sys.exit(7)', 'it calls sys.exit()')
+    """
+    if isinstance(error, SystemExit):
+        return f"it calls sys.exit({'' if error.code is None else shown(error.code)})"
+    said = first_line(error)
+    return said if said == type(error).__name__ else f"{type(error).__name__}: {said}"
+
+
 def first_line(error: BaseException) -> str:
     """The message of an exception as part of a sentence: its first line, or its type where it says nothing.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from assay.core.errors import AssayError, first_line, nearest
+from assay.core.errors import ANYTHING, AssayError, nearest, reason
 from assay.core.source_code import forget_modules
 
 
@@ -79,10 +79,9 @@ def import_named(name: str, what: str, kinds: str = "'package.module:object'") -
     _refuse_namesake(module_name.partition(".")[0], what)
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:  # importing runs the module, which may raise anything
-        reason = f"{type(error).__name__}: {first_line(error)}"
+    except ANYTHING as error:  # importing runs the module
         beside = f", nor is it in {_searched[-1]}" if _searched and isinstance(error, ModuleNotFoundError) else ""
-        raise AssayError(f"{what}: cannot import {module_name!r} ({reason}{beside})") from error
+        raise AssayError(f"{what}: cannot import {module_name!r} ({reason(error)}{beside})") from error
     try:
         return getattr(module, attribute)
     except AttributeError:

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from assay.core.errors import AssayError, first_line
+from assay.core.errors import ANYTHING, AssayError, reason
 from assay.core.folder import Folder
 from assay.core.user_code import code_in
 from assay.measures.base import Measure
 from assay.plans.plan import Plan, read_plan
 from assay.plans.problems import Collector
+from assay.runs.arguments import as_subjects
 from assay.subject.subject import Subject
 
 
 @dataclass(frozen=True)
 class CheckedPlan:
-    """A plan in which nothing was found wrong, and its networks."""
+    """A plan in which nothing was found wrong that would stop it, and its networks.
+
+    Args:
+        plan: What the plan says.
+        subjects: Its networks.
+        failing: Why cells will fail, by the name of the network and the label of the measure; only where a measure
+            need not fit every network.
+    """
 
     plan: Plan
     subjects: list[Subject]
+    failing: dict[tuple[str, str], str] = field(default_factory=dict)
 
 
 def check_plan(path: str | Path, run: str | None = None, pairs: bool = True) -> CheckedPlan:
@@ -40,15 +51,21 @@ def check_plan(path: str | Path, run: str | None = None, pairs: bool = True) -> 
     with problems.watching(f"{path}: run"):
         require_writable(Folder(plan.run))
     subjects = plan.load_subjects(problems)
-    if pairs:
-        with code_in(plan.folder):
-            for subject in subjects:
-                for label, measure in plan.measures.items():
-                    where = plan.measure_places.get(label, str(path))
-                    with problems.watching(f"{where}: {subject.name} × {label}"):
-                        _check(measure, subject)
+    with problems.watching(str(path)):
+        as_subjects(subjects)
+    failing: dict[tuple[str, str], str] = {}
+    with code_in(plan.folder):
+        for subject in subjects:
+            for label, measure in plan.measures.items():
+                where = f"{plan.measure_places.get(label, str(path))}: {subject.name} × {label}"
+                try:
+                    _check(measure, subject)
+                except AssayError as error:
+                    failing[subject.name, label] = str(error)
+                    if pairs:
+                        problems.sentences.append(f"{where}: {error}")
     problems.raise_any()
-    return CheckedPlan(plan, subjects)
+    return CheckedPlan(plan, subjects, failing)
 
 
 def _check(measure: Measure, subject: Subject) -> None:
@@ -56,17 +73,33 @@ def _check(measure: Measure, subject: Subject) -> None:
         measure.check(subject)
     except AssayError:
         raise
-    except Exception as error:  # the network and the measure may be the user's, and raise anything
-        raise AssayError(f"{type(error).__name__}: {first_line(error)}") from error
+    except ANYTHING as error:  # the network and the measure may be the user's
+        raise AssayError(reason(error)) from error
 
 
 def require_writable(folder: Folder) -> None:
-    """Refuse a folder on this machine in which nothing can be written, without writing anything."""
+    """Refuse a folder on this machine in which nothing can be written; afterwards all is as it was.
+
+    A file is written and removed again, with the folders that it needed: permissions alone do not tell, of a disk that
+    is full, a name that is too long, or a file system that the machine makes up.
+    """
     if not folder.local:
         return
     place = Path(folder.path())
-    there = next((p for p in (place, *place.parents) if p.exists()), Path("/"))
-    if not there.is_dir():
-        raise AssayError(f"cannot write to {place}, because {there} is a file: choose another folder")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise AssayError(f"cannot write to {place}, because {there} is not yours to write to: choose another folder")
+    made = []
+    try:
+        for outer in reversed((place, *place.parents)):
+            if not outer.exists():
+                outer.mkdir()
+                made.append(outer)
+        trial = place / f".assay-{uuid.uuid4().hex}"
+        trial.write_bytes(b"")
+        trial.unlink()
+    except OSError as error:
+        file = next((p for p in (place, *place.parents) if os.path.isfile(p)), None)  # noqa: PTH113 - a name may be too long
+        why = f"{file} is a file" if file else error.strerror or str(error)
+        raise AssayError(f"cannot write to {place} ({why}): choose another folder") from error
+    finally:
+        for outer in reversed(made):
+            with suppress(OSError):  # somebody else has begun to use it
+                outer.rmdir()

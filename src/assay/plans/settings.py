@@ -14,7 +14,7 @@ from typing import Any, Literal, NoReturn, TypeVar
 import numpy as np
 import yaml
 
-from assay.core.errors import AssayError, first_line, nearest
+from assay.core.errors import ANYTHING, AssayError, first_line, nearest, reason
 from assay.plans.places import path_in
 from assay.plans.problems import Collector
 from assay.plans.types import LISTS, MAPPINGS, WRITABLE, expected, is_union, is_writable, plain, shown
@@ -150,9 +150,9 @@ def build(factory: Callable[..., T], node: Node, loaders: Mapping[Any, Loader] |
         return factory(**given, **fixed)
     except AssayError as error:
         raise AssayError(f"{node.where}: {error}") from error
-    except Exception as error:  # the factory may be the user's: whatever it raises is about what it was given
-        reason = f"{type(error).__name__}: {first_line(error)}"
-        raise AssayError(f"{node.where}: {_name(factory)} cannot be made with these settings ({reason})") from error
+    except ANYTHING as error:  # the factory may be the user's: whatever it raises is about what it was given
+        said = f"{_name(factory)} cannot be made with these settings ({reason(error)})"
+        raise AssayError(f"{node.where}: {said}") from error
 
 
 def _hints(factory: Callable[..., Any], node: Node) -> dict[str, Any]:
@@ -254,8 +254,8 @@ def _array(node: Node) -> Any:
         try:
             return np.load(file, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
-            reason = "no such file" if isinstance(error, FileNotFoundError) else first_line(error)
-            node.fail(f"{file} cannot be read as an array ({reason})")
+            why = "no such file" if isinstance(error, FileNotFoundError) else first_line(error)
+            node.fail(f"{file} cannot be read as an array ({why})")
     try:
         array = np.asarray(node.value)
     except ValueError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 
-from assay.core.errors import AssayError, first_line
+from assay.core.errors import ANYTHING, AssayError, reason
 from assay.core.folder import Folder
 from assay.runs.cells import CellKey, read_probe
 from assay.runs.manifest import Manifest
@@ -34,8 +34,8 @@ class Trust:
             difference = self.differences.get(kept)
         except AssayError as error:
             difference = str(error)
-        except Exception as error:  # the network itself may raise anything on the probe's input
-            difference = f"it cannot be asked again ({type(error).__name__}: {first_line(error)})"
+        except ANYTHING as error:  # the network itself may raise anything on the probe's input
+            difference = f"it cannot be asked again ({reason(error)})"
         if difference is not None:
             log.warning("%s × %s is measured anew: %s", key.subject, key.measure, difference)
         return difference is None

@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 
 from assay.core.determinism import seeded
-from assay.core.errors import AssayError, first_line
+from assay.core.errors import ANYTHING, AssayError, reason
 from assay.stimuli.pictures import Array, as_array
 
 INPUT_NAMES = (
@@ -171,9 +171,8 @@ def _items(data: Any, limit: int, argument: str) -> Iterator[Any]:
             yield from data
     except AssayError:
         raise
-    except Exception as error:  # the data set is the user's: whatever it raises is about what it holds
-        reason = f"{type(error).__name__}: {first_line(error)}"
-        raise AssayError(f"{argument} is a {type(data).__name__} that cannot be read ({reason})") from error
+    except ANYTHING as error:  # the data set is the user's: whatever it raises is about what it holds
+        raise AssayError(f"{argument} is a {type(data).__name__} that cannot be read ({reason(error)})") from error
 
 
 def _is_batch(data: Any, x: Any, y: Any) -> bool:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from assay.core.arrays import channels_last, cloned
 from assay.core.device import device_named
-from assay.core.errors import AssayError, shown
+from assay.core.errors import ANYTHING, AssayError, shown
 from assay.subject.memory import Memory
 from assay.subject.taking import described, reason_of
 from assay.subject.unwrapped import copied, is_compiled, plain_module
@@ -66,7 +66,7 @@ class Network:
                 batch = self.preprocess(given)
             except (AssayError, torch.OutOfMemoryError):
                 raise
-            except Exception as error:  # it is the user's, and may raise anything
+            except ANYTHING as error:  # it is the user's
                 raise AssayError(f"preprocess cannot take {described(given)}: {reason_of(error)}") from error
         if not isinstance(batch, Mapping):
             return self._to_device(batch)

@@ -14,7 +14,7 @@ from torch import nn
 from assay.core.checkpoints import read_tensors
 from assay.core.determinism import seeded
 from assay.core.device import device_named
-from assay.core.errors import AssayError, first_line, nearest, optional
+from assay.core.errors import ANYTHING, AssayError, nearest, optional, reason
 from assay.core.user_code import import_named
 from assay.networks.imported.hugging_face import NEW_WEIGHTS, Checkpoint, load_hugging_face
 from assay.networks.imported.onnx import OnnxNetwork, load_onnx
@@ -124,9 +124,8 @@ class SubjectSource:
             module = factory(**self.args)
         except AssayError:
             raise
-        except Exception as error:  # the factory is the user's: whatever it raises is about what it was given
-            reason = f"{type(error).__name__}: {first_line(error)}"
-            raise AssayError(f"source={self.source!r} with args={self.args!r} failed ({reason})") from error
+        except ANYTHING as error:  # whatever the factory raises is about what it was given
+            raise AssayError(f"source={self.source!r} with args={self.args!r} failed ({reason(error)})") from error
         if not isinstance(module, nn.Module):
             raise AssayError(f"source={self.source!r} made a {type(module).__name__}, not a torch.nn.Module")
         return module

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from assay.core.errors import AssayError, first_line
+from assay.core.errors import ANYTHING, AssayError, first_line, reason
 
 
 class NotTaken(AssayError):
@@ -28,7 +28,7 @@ def taking(name: str, ready: Any, passed_on: Sequence[BaseException] = ()) -> It
         yield
     except (AssayError, torch.OutOfMemoryError):
         raise
-    except Exception as error:  # the network is the user's, and may raise anything
+    except ANYTHING as error:  # the network is the user's
         if error in passed_on:
             raise
         hint = _layout_hint(ready)
@@ -71,6 +71,6 @@ def _shape(value: Any) -> str:
     return str(tuple(value.shape[1:])) if hasattr(value, "shape") else f"unknown, a {type(value).__name__}"
 
 
-def reason_of(error: Exception) -> str:
+def reason_of(error: BaseException) -> str:
     """What an exception says; torch's own are all of one type, others are clearer with theirs."""
-    return first_line(error) if type(error) is RuntimeError else f"{type(error).__name__}: {first_line(error)}"
+    return first_line(error) if type(error) is RuntimeError else reason(error)

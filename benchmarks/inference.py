@@ -12,6 +12,7 @@ import argparse
 import statistics
 import time
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -37,7 +38,7 @@ def problem(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return rdm(seen)[None], np.stack([rdm(seen + 2 * rng.normal(size=seen.shape)) for _ in range(SUBJECTS)])
 
 
-def cpu_seconds(work) -> float:
+def cpu_seconds(work: Callable[[], object]) -> float:
     start = time.process_time()
     work()
     return time.process_time() - start

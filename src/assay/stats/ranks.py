@@ -107,7 +107,7 @@ def doubled_ranks_of_whole_numbers(rows: Array, weights: Array) -> Array:
     count, n = rows.shape
     shift = max(1, int(n - 1).bit_length())
     small = int(rows.max(initial=0)).bit_length() + shift < 32
-    keys = rows.astype(np.int32 if small else np.int64)  # keys of half the size are sorted twice as fast
+    keys: Array = rows.astype(np.int32 if small else np.int64)  # keys of half the size are sorted twice as fast
     keys <<= shift
     keys |= np.arange(n, dtype=keys.dtype)
     keys.sort(axis=1)

@@ -88,10 +88,9 @@ class _RanksAt:
         self._weights = weights[present]
         self._doubled = doubled[source.count :].astype(np.float64)  # whose sums are exact too, and fast
         self._total = int(self._weights.sum())
-        centred, size = self._centred(doubled)
-        # Divided by their sizes, and weighted, once for all that they are compared with.
-        self._data = centred[source.count :] * (self._weights / size[source.count :, None])
-        self.similarities: Array = centred[: source.count] @ self._data.T / size[: source.count, None]
+        centred, weighted, size = self._centred(doubled)
+        self._data, self._size = weighted[source.count :], size[source.count :]
+        self.similarities: Array = centred[: source.count] @ self._data.T / np.outer(size[: source.count], self._size)
 
     def to_pools(self, shares: Array) -> Array:
         """Similarity of pools to every subject's RDM, pools × RDMs."""
@@ -99,17 +98,18 @@ class _RanksAt:
             doubled = self._source.raw_pools(shares).doubled(self._all_weights, self._present)
         else:
             doubled = doubled_ranks_of_whole_numbers(shares @ self._doubled, self._weights)
-        centred, size = self._centred(doubled)
-        return np.asarray(centred @ self._data.T / size[:, None])
+        centred, _, size = self._centred(doubled)
+        return np.asarray(centred @ self._data.T / np.outer(size, self._size))
 
-    def _centred(self, doubled: Array) -> tuple[Array, Array]:
-        """Doubled ranks less their weighted mean, N + 1, and what products of them are divided by (NaN if it is 0)."""
+    def _centred(self, doubled: Array) -> tuple[Array, Array, Array]:
+        """Doubled ranks less their weighted mean, N + 1; the same weighted; and their size, NaN where it is 0."""
         centred = doubled - float(self._total + 1)
+        weighted = centred * self._weights
         if self._source.method == "rho-a":
             n = float(self._total)
-            return centred, np.full(len(doubled), np.sqrt((n**3 - n) / 3))  # ranks are doubled: 12/4
-        size = np.sqrt(np.einsum("ij,ij,j->i", centred, centred, self._weights.astype(np.float64), optimize=False))
-        return centred, np.where(size > 0, size, np.nan)
+            return centred, weighted, np.full(len(doubled), np.sqrt((n**3 - n) / 3))  # ranks are doubled: 12/4
+        size = np.sqrt(np.einsum("ij,ij->i", centred, weighted))
+        return centred, weighted, np.where(size > 0, size, np.nan)
 
 
 class MomentsResampled:

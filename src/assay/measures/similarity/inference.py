@@ -79,8 +79,8 @@ class RdmBootstrap:
             correction: How p values are adjusted for the number of models: ``holm``, ``benjamini-hochberg``, ``none``.
 
         Returns:
-            ``model``, ``value``, ``low``, ``high``; ``p_above_zero`` (one-sided) and ``p_below_ceiling`` (two-sided,
-            against the lower bound), adjusted.
+            ``model``, ``value``, ``low``, ``high``; ``p_above_zero`` and ``p_below_ceiling`` (of its lower bound), both
+            one-sided and adjusted.
         """
         adjust = correction_named(correction)
         rows = []
@@ -90,7 +90,7 @@ class RdmBootstrap:
             p_ceiling = float("nan")
             if self.ceiling is not None:
                 gap = self._contrast({number: 1.0, len(self.models): -1.0})
-                p_ceiling = self._p(self.values[number] - self.ceiling.lower, self.standard_error(gap))
+                p_ceiling = one_sided_p(self.ceiling.lower - self.values[number], self.standard_error(gap), self.df)
             rows.append(
                 {
                     "model": name,

@@ -14,7 +14,8 @@ import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import combinations
+from functools import partial
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +58,31 @@ class Kind:
     """A recipe that is trained from several seeds."""
 
     make: Callable[[], nn.Module]
-    recipe: Recipe
-    of_digits: bool = False
+    recipe: Recipe | None
+    data: str = "CIFAR-10"
+    pictures: int | None = None
 
 
-def perceptron() -> nn.Module:
-    """One hidden layer, for grey pictures."""
-    return nn.Sequential(nn.Flatten(), nn.Linear(1024, 128), nn.ReLU(), nn.Linear(128, 10))
+def perceptron(inputs: int, *hidden: int) -> nn.Module:
+    """Hidden layers of so many units, and ten classes."""
+    sizes = [inputs, *hidden]
+    layers: list[nn.Module] = [nn.Flatten()]
+    for before, after in pairwise(sizes):
+        layers += [nn.Linear(before, after), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(sizes[-1], 10))
+
+
+def convolutions(*widths: int) -> nn.Module:
+    """Convolutions of so many channels, for grey pictures of 8×8 pixels, and ten classes."""
+    layers: list[nn.Module] = []
+    for before, after in zip((1, *widths), widths, strict=False):
+        layers += [nn.Conv2d(before, after, 3, padding=1), nn.ReLU()]
+    return nn.Sequential(*layers, nn.MaxPool2d(2), nn.Flatten(), nn.Linear(widths[-1] * 16, 10))
+
+
+def small_digits() -> tuple[Labelled, Labelled]:
+    """Scikit-learn's digits as they are, 8×8 pixels, divided as those of 32×32 are."""
+    return tuple(Labelled(part.inputs[..., ::4, ::4].copy(), part.labels, part.source) for part in digits())  # type: ignore[return-value]
 
 
 SGD = Recipe("sgd", 0.05, 128, weight_decay=5e-4, epochs=30, schedule="cosine")
@@ -75,9 +94,20 @@ KINDS = {
     "VGG, augmented": Kind(small_vgg, replace(SGD, augmentation=TURNED)),
     "ResNet": Kind(small_resnet, SGD),
     "ResNet, augmented": Kind(small_resnet, replace(SGD, augmentation=TURNED)),
-    "digits": Kind(small_network, ADAM, True),
-    "digits, augmented": Kind(small_network, replace(ADAM, augmentation=TURNED_DIGITS), True),
-    "digits, perceptron": Kind(perceptron, ADAM, True),
+    "VGG, 1,000 pictures": Kind(small_vgg, SGD, pictures=1000),
+    "perceptron": Kind(partial(perceptron, 3072, 256, 128), replace(SGD, learning_rate=0.01)),
+    "VGG, untrained": Kind(small_vgg, None),
+    "ResNet, untrained": Kind(small_resnet, None),
+    "digits": Kind(small_network, ADAM, "digits"),
+    "digits, augmented": Kind(small_network, replace(ADAM, augmentation=TURNED_DIGITS), "digits"),
+    "digits, perceptron": Kind(partial(perceptron, 1024, 128), ADAM, "digits"),
+    "digits, untrained": Kind(small_network, None, "digits"),
+    "small digits": Kind(partial(convolutions, 8, 16), ADAM, "small digits"),
+    "small digits, wide": Kind(partial(convolutions, 32, 64), ADAM, "small digits"),
+    "small digits, perceptron": Kind(partial(perceptron, 64, 32), ADAM, "small digits"),
+    "small digits, deep perceptron": Kind(partial(perceptron, 64, 64, 64, 64), ADAM, "small digits"),
+    "small digits, untrained": Kind(partial(convolutions, 8, 16), None, "small digits"),
+    "small digits, untrained perceptron": Kind(partial(perceptron, 64, 32), None, "small digits"),
 }
 
 
@@ -90,23 +120,32 @@ def cifar10(path: Path) -> tuple[Labelled, Labelled]:
     return Labelled(train, of_train, "CIFAR-10"), Labelled(test[:SHOWN], of_test[:SHOWN], "other CIFAR-10 pictures")
 
 
+def data_of(kind: Kind, cifar: Path) -> tuple[Labelled, Labelled]:
+    """What the networks of a kind learn, and what they are asked about."""
+    if kind.data == "CIFAR-10":
+        return cifar10(cifar)
+    return digits() if kind.data == "digits" else small_digits()
+
+
 def train(given: argparse.Namespace) -> None:
     """Train recipes from every seed, and measure the networks."""
     for name in given.kinds or KINDS:
         kind = KINDS[name]
-        learned, shown = digits() if kind.of_digits else cifar10(given.data)
-        preprocess = None if kind.of_digits else Normalize(MEAN, STD)
+        learned, shown = data_of(kind, given.data)
+        preprocess = Normalize(MEAN, STD) if kind.data == "CIFAR-10" else None
         inputs = learned.shown() if preprocess is None else preprocess(learned.shown())
         networks = []
         for seed in given.seeds:
             with seeded(seed):
                 networks.append(kind.make().to(given.device))
-        epochs = min(kind.recipe.epochs, given.epochs)
-        recipes = [replace(kind.recipe, seed=seed, epochs=epochs) for seed in given.seeds]
-        trained = train_many(networks, inputs, torch.tensor(learned.labels), recipes, at_once=4)
+        if kind.recipe is not None:
+            epochs = min(kind.recipe.epochs, given.epochs)
+            recipes = [replace(kind.recipe, seed=seed, epochs=epochs) for seed in given.seeds]
+            labels = torch.tensor(learned.labels)
+            for result in train_many(networks, inputs[: kind.pictures], labels[: kind.pictures], recipes, at_once=4):
+                logging.info("%s: accuracy %.3f after %d epochs", name, result.accuracy, result.epochs)
         subjects = []
-        for seed, network, result in zip(given.seeds, networks, trained, strict=True):
-            logging.info("%s %d: accuracy %.3f after %d epochs", name, seed, result.accuracy, result.epochs)
+        for seed, network in zip(given.seeds, networks, strict=True):
             subjects.append(
                 assay.Subject(network.cpu(), f"{name} {seed}", preprocess=preprocess, example=shown.shape, recipe=name)
             )
@@ -199,15 +238,17 @@ def simulate(runs: list[tuple[Quantity, ...]], recipes: dict[str, str], portrait
     return pd.DataFrame(rows, columns=columns)
 
 
+def _recipe_of(run: assay.Run) -> str:
+    return next(iter(run.manifest.subjects.values())).recipe
+
+
 def write(given: argparse.Namespace) -> None:
     """Write the numbers that come with assay, and the tables."""
     runs = [assay.Run(folder) for folder in sorted(given.runs.iterdir()) if folder.name != KNOWN]
     measured = {cell.subject for run in runs for cell in run.cells}
     recipes = {n: record.recipe for run in runs for n, record in run.manifest.subjects.items() if n in measured}
-    of_runs = [
-        quantities_of(*(run for run in runs if of_digits == Path(run.path).name.startswith("digits")))
-        for of_digits in (False, True)
-    ]
+    data = {kind.data for kind in KINDS.values()}
+    of_runs = [quantities_of(*(run for run in runs if KINDS[_recipe_of(run)].data == one)) for one in sorted(data)]
     seeds: dict[str, dict[str, Replicates]] = {}
     for quantities in of_runs:
         for name, by in seeds_of(quantities, recipes).items():

@@ -114,3 +114,14 @@ def test_data_that_are_none_are_one_sentence_with_their_place(files, kind, writt
     with pytest.raises(AssayError) as error:
         load(files, kind, written)
     assert sentence in str(error.value) and "plan.yaml:" in str(error.value) and "\n" not in str(error.value)
+
+
+def test_pictures_that_differ_are_told_in_the_words_of_a_plan(files):
+    Image.fromarray(np.zeros((9, 9), np.uint8)).save(files / "classes" / "class0" / "odd.png")
+    for written in ("classes", {"path": "classes", "limit": 7}):
+        for kind in (Labelled, Images):
+            with pytest.raises(
+                AssayError, match=r"plan\.yaml:\d: data.* give size: 32, .* and color: rgb, in a mapping"
+            ):
+                load(files, kind, written if kind is Labelled or isinstance(written, str) else {"path": "classes"})
+    assert load(files, Labelled, {"path": "classes", "size": 8, "color": "grey"}).shape == (1, 8, 8)

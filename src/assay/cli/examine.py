@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from assay.cli.names import complete_source
 from assay.cli.terminal import AsJson, Quiet, progress
 from assay.core.errors import AssayError
+
+if TYPE_CHECKING:
+    from assay.stimuli import Labelled
 
 
 def examine(
@@ -23,6 +26,11 @@ def examine(
     data: Annotated[
         Path | None, typer.Option(help="Labelled data: a folder of class folders, an .npz file, or a .csv of paths.")
     ] = None,
+    size: Annotated[
+        str | None,
+        typer.Option(help="Side that the central square of pictures in files is resized to, or HEIGHTxWIDTH."),
+    ] = None,
+    color: Annotated[str | None, typer.Option(help="grey or rgb, to convert pictures in files to.")] = None,
     weights: Annotated[
         list[Path] | None, typer.Option(help="A checkpoint for each source, in order; - for none.")
     ] = None,
@@ -45,7 +53,6 @@ def examine(
     from assay.core.durations import seconds_of
     from assay.core.shapes import shape_of
     from assay.core.user_code import code_in
-    from assay.plans.data import labelled_data
     from assay.plans.examination import examine as examine_networks
     from assay.plans.preprocess import preprocess_from_text
     from assay.report import write_report
@@ -53,6 +60,8 @@ def examine(
 
     if data is None and shape is None:
         raise AssayError("give --data, or the shape of one input, as --input 3x32x32")
+    if data is None and (size is not None or color is not None):
+        raise AssayError("--size and --color are about the pictures of --data: give these too")
     seconds, input_shape = seconds_of(time, "--time"), None if shape is None else shape_of(shape, "--input")
     for option, values in (("--weights", weights), ("--recipe", recipe)):
         if values and len(values) != len(sources):
@@ -75,7 +84,7 @@ def examine(
                 recipe=recipes[i] if recipes else "",
             )
             subjects.append(made.load())
-        labelled = None if data is None else labelled_data(data)
+        labelled = None if data is None else _data(data, size, color)
         with progress(quiet):
             done = examine_networks(
                 subjects,
@@ -85,3 +94,20 @@ def examine(
                 seconds=seconds,
             )
     finish(done, write_report(done), as_json)
+
+
+def _data(path: Path, size: str | None, color: str | None) -> Labelled:
+    """Load labelled data; what is wrong with it is said in the words of the command line."""
+    from assay.plans.data import labelled_data
+    from assay.stimuli.picture_files import PicturesDiffer
+
+    sides = [] if size is None else [int(side) if side.isdecimal() else 0 for side in size.split("x")]
+    if len(sides) > 2 or 0 in sides:
+        raise AssayError(f"--size={size} is no side, as 32, and no height and width, as 32x48")
+    if color is not None and color not in ("grey", "rgb"):
+        raise AssayError(f"--color={color} is not grey or rgb")
+    side: Any = sides[0] if len(sides) == 1 else tuple(sides) or None
+    try:
+        return labelled_data(path, size=side, color=color)
+    except PicturesDiffer as error:
+        raise AssayError(error.sentence("--size 32", "--color rgb")) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,7 @@ from assay.stimuli import (
     load_sequences,
     turning_objects,
 )
+from assay.stimuli.picture_files import PicturesDiffer
 
 T = TypeVar("T")
 CONTROLS = ("natural", "pixel_fade", "contrast_fade")
@@ -38,7 +40,7 @@ CONTROLS = ("natural", "pixel_fade", "contrast_fade")
 def load_sequences_node(node: Node) -> Sequences:
     """Sequences as a plan writes them: one of `SEQUENCES` with its settings, and ``control``; or a folder or file."""
     if isinstance(node.value, str):
-        return _at(node, clips_in, convert(node, Path, {}))
+        return _from_path(clips_in, "a folder or file of clips")(node)  # type: ignore[no-any-return]
     entries = dict(node.items())
     controls = ["natural"]
     if "control" in entries:
@@ -77,16 +79,23 @@ def _moving(node: Node) -> Sequences:
 def _from_path(load: Callable[..., Any], places: str) -> Callable[[Node], Any]:
     """A loader that calls ``load`` with the entry ``path``, and the other entries as settings; or with a path alone."""
 
+    @functools.wraps(load)
+    def in_words_of_a_plan(*args: Any, **settings: Any) -> Any:
+        try:
+            return load(*args, **settings)
+        except PicturesDiffer as error:
+            raise AssayError(f"{error.sentence('size: 32', 'color: rgb')}, in a mapping with the key 'path'") from error
+
     def loader(node: Node) -> Any:
         if isinstance(node.value, str):
-            return _at(node, load, convert(node, Path, {}))
+            return _at(node, in_words_of_a_plan, convert(node, Path, {}))
         if not isinstance(node.value, dict):
             node.fail(f"is {shown(node.value)}, expected the path of {places}, or a mapping with the key 'path'")
         entries = dict(node.items())
         if "path" not in entries:
             node.fail(f"lacks the key 'path' ({places})")
         rest = replace(node, value={k: v for k, v in node.value.items() if k != "path"})
-        return build(load, rest, path=convert(entries["path"], Path, {}))
+        return build(in_words_of_a_plan, rest, path=convert(entries["path"], Path, {}))
 
     return loader
 

@@ -35,22 +35,35 @@ def read_pictures(files: Sequence[Path], size: Size | None = None, color: Color 
     for file in files:
         array = picture_bytes(read_picture(file), size, color)
         if arrays and array.shape != arrays[0].shape:
-            raise AssayError(different_shapes(str(files[0]), arrays[0].shape, str(file), array.shape))
+            raise PicturesDiffer(str(files[0]), arrays[0].shape, str(file), array.shape)
         arrays.append(array)
     if len({array.dtype for array in arrays}) > 1:  # bytes among 16-bit pictures become shares of 255
         arrays = [a.astype(np.float32) / 255 if a.dtype == np.uint8 else a for a in arrays]
     return np.stack(arrays)
 
 
-def different_shapes(first: str, one: tuple[int, ...], second: str, other: tuple[int, ...]) -> str:
-    """Return the sentence about two pictures that do not fit in one array, and what to do about them."""
-    remedies = ["size=…, which cuts the central square and resizes it,"] if one[-2:] != other[-2:] else []
-    remedies += ["color='rgb' or color='grey'"] if one[0] != other[0] else []
-    shapes = ["×".join(map(str, shape)) for shape in (one, other)]
-    give = " and ".join(remedies) or "arrays of one shape"
-    return f"{first} is {shapes[0]} and {second} is {shapes[1]} (C×H×W), which do not go in one array: give {give}" + (
-        " to assay.stimuli.as_labelled or as_images" if remedies else ""
-    )
+class PicturesDiffer(AssayError):
+    """Two pictures do not fit in one array; the remedy is written as the place is where the pictures were named.
+
+    Args:
+        first: What the first picture is called.
+        one: Its shape, C×H×W.
+        second: What the second picture is called.
+        other: Its shape.
+    """
+
+    def __init__(self, first: str, one: tuple[int, ...], second: str, other: tuple[int, ...]) -> None:
+        self.in_size, self.in_color = one[-2:] != other[-2:], one[0] != other[0]
+        shapes = ["×".join(map(str, shape)) for shape in (one, other)]
+        self.fact = f"{first} is {shapes[0]} and {second} is {shapes[1]} (C×H×W), which do not go in one array"
+        way = " to assay.stimuli.as_labelled or as_images" if self.in_size or self.in_color else ""
+        super().__init__(self.sentence("size=…", "color='rgb' or color='grey'") + way)
+
+    def sentence(self, size: str, color: str) -> str:
+        """The error with its remedy, in words for a size and for a colour that can be given."""
+        remedies = [f"{size}, which cuts the central square and resizes it,"] if self.in_size else []
+        remedies += [color] if self.in_color else []
+        return f"{self.fact}: give {' and '.join(remedies).removesuffix(',') or 'arrays of one shape'}"
 
 
 def picture_bytes(image: Image.Image, size: Size | None = None, color: Color | None = None) -> Array:

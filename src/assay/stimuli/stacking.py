@@ -11,7 +11,7 @@ from PIL import Image
 
 from assay.core.errors import AssayError, first_line
 from assay.stimuli.images import channels_first
-from assay.stimuli.picture_files import Size, different_shapes, picture_bytes, read_pictures
+from assay.stimuli.picture_files import PicturesDiffer, Size, picture_bytes, read_pictures
 from assay.stimuli.pictures import Array, Color, as_array, standard_picture
 
 ARRAY_SUFFIXES = (".npy", ".npz")
@@ -49,7 +49,7 @@ def stacked(inputs: Any, size: Size | None, color: Color | None, argument: str) 
     for i, array in enumerate(arrays):
         if array.shape != first.shape:
             if first.ndim == array.ndim == 3:
-                raise AssayError(different_shapes(f"input 0 of {argument}", first.shape, f"input {i}", array.shape))
+                raise PicturesDiffer(f"input 0 of {argument}", first.shape, f"input {i}", array.shape)
             shapes = f"input 0 is of shape {first.shape} and input {i} of shape {array.shape}"
             raise AssayError(f"{argument}: {shapes}, which do not go in one array: pad or cut them to one length")
     return _checked(channels_first(np.stack(arrays)), argument)

@@ -110,15 +110,21 @@ def test_large_means_do_not_eat_up_small_differences_in_float32(metric):
     np.testing.assert_allclose(rdm(x, metric), exact, atol=1e-5)
 
 
-def test_a_gpu_leaves_out_tiles_below_the_diagonal_and_gives_the_same(monkeypatch):
+@pytest.mark.parametrize("metric", ["correlation", "euclidean", "cosine"])
+def test_a_gpu_leaves_out_tiles_below_the_diagonal_and_gives_the_same(metric, monkeypatch):
+    expected = rdm(responses(19), metric)
     monkeypatch.setattr(gram, "_TILED_FROM", 1)
-    monkeypatch.setattr(RunningGram, "_add_by_blas", RunningGram._add_by_tiles)
-    for metric in ("correlation", "euclidean", "cosine"):
-        tiled = rdm(torch.tensor(responses(19)), metric)
-        monkeypatch.undo()
-        np.testing.assert_allclose(tiled.numpy(), rdm(responses(19), metric), atol=1e-13)
-        monkeypatch.setattr(gram, "_TILED_FROM", 1)
-        monkeypatch.setattr(RunningGram, "_add_by_blas", RunningGram._add_by_tiles)
+    monkeypatch.setattr(RunningGram, "_add_by_blas", lambda self, part, room: self._add_by_tiles(part))
+    np.testing.assert_allclose(rdm(torch.tensor(responses(19)), metric).numpy(), expected, atol=1e-13)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+@pytest.mark.parametrize("metric", ["correlation", "euclidean", "cosine"])
+def test_a_gpu_gives_what_a_cpu_gives(metric):
+    x = responses(2100, 64)
+    on_gpu = rdm(torch.tensor(x, device="cuda"), metric)
+    assert on_gpu.device.type == "cuda"
+    np.testing.assert_allclose(on_gpu.cpu().numpy(), rdm(x, metric), atol=1e-12)
 
 
 def test_the_rdm_of_categories():

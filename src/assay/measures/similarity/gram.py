@@ -45,7 +45,6 @@ class RunningGram:
         self._products = torch.empty(0)
         self._sums = torch.empty(0)
         self._shifts = torch.empty(0)
-        self._buffer: Array = np.empty(0)
         self._rounding = 0.0
 
     @property
@@ -69,10 +68,15 @@ class RunningGram:
             raise AssayError(f"block is on {values.device}, those before were on {self._products.device}")
         self._rounding = max(self._rounding, torch.finfo(computed_in(values)).eps)
         step = max(1, _COPIED_AT_ONCE.get(values.device.type, 4_000_000) // self.stimuli)
+        on_cpu = values.device.type == "cpu"
+        # One buffer for all parts, and not kept: a network has many layers.
+        room = torch.empty(
+            self.stimuli * min(step, values.shape[1]) if on_cpu else 0, dtype=computed_in(values)
+        ).numpy()
         for start in range(0, values.shape[1], step):
             part = values[:, start : start + step]
-            if values.device.type == "cpu":
-                self._add_by_blas(part)
+            if on_cpu:
+                self._add_by_blas(part, room)
             else:
                 self._add_by_tiles(part)
         self.features += values.shape[1]
@@ -102,12 +106,12 @@ class RunningGram:
     def products(self) -> Tensor:
         """The sum of BBᵀ over all features, m × m, each feature less its mean where ``shift`` is ``"features"``."""
         self._require_sound()
-        return self._symmetric(self._products)
+        return mirrored(self._products)
 
     def covariance(self) -> Tensor:
         """The sum of (x − x̄)(y − ȳ) over all features, m × m, x̄ the mean response to a stimulus."""
         self._require_sound()
-        return self._symmetric(self._products - torch.outer(self._sums, self._sums) / self.features)
+        return mirrored(torch.addr(self._products, self._sums, self._sums, alpha=-1 / self.features))
 
     def constant_stimuli(self) -> Tensor:
         """The stimuli with the same response in all features, up to the rounding of the responses themselves."""
@@ -127,17 +131,14 @@ class RunningGram:
             first = values[:, : max(1, _COPIED_AT_ONCE["cpu"] // m)]
             self._shifts = first.to(exact).mean(dim=1).to(computed_in(values)).to(exact)
 
-    def _add_by_blas(self, part: Tensor) -> None:
+    def _add_by_blas(self, part: Tensor, room: Array) -> None:
         """Add features on a CPU: NumPy's product of an array and its own transpose is BLAS's syrk, half of a gemm."""
         m, width = part.shape
-        dtype = np.float64 if computed_in(part) == torch.float64 else np.float32
-        if self._buffer.size < m * width or self._buffer.dtype != dtype:
-            self._buffer = np.empty(m * width, dtype)
-        shifted = self._buffer[: m * width].reshape(m, width)
+        shifted = room[: m * width].reshape(m, width)
         source = part.to(torch.float32).numpy() if part.dtype in (torch.bfloat16, torch.float16) else part.numpy()
-        np.subtract(source, self._shift_of(part).numpy().astype(dtype), out=shifted, casting="same_kind")
+        np.subtract(source, self._shift_of(part).numpy(), out=shifted, casting="same_kind")
         self._products.numpy()[...] += np.dot(shifted, shifted.T)
-        self._sums.numpy()[...] += np.dot(shifted, np.ones(width, dtype))
+        self._sums.numpy()[...] += np.dot(shifted, np.ones(width, room.dtype))
 
     def _add_by_tiles(self, part: Tensor) -> None:
         """Add features on a GPU, leaving out products below the diagonal tiles, in full precision whatever is set."""
@@ -154,10 +155,6 @@ class RunningGram:
             return part.to(self._sums.dtype).mean(dim=0, keepdim=True).to(computed_in(part))
         return self._shifts[:, None].to(computed_in(part))
 
-    def _symmetric(self, products: Tensor) -> Tensor:
-        """The upper triangle mirrored: a GPU leaves out the tiles below the diagonal."""
-        return products.triu() + products.triu(1).T
-
     def _require_sound(self) -> None:
         if not self.features:
             raise AssayError("there are no responses: add a block of features first")
@@ -167,6 +164,13 @@ class RunningGram:
                 f"the responses to {len(bad)} stimuli, first stimulus {int(bad[0])}, are NaN or infinite, or so large "
                 "that their squares are: leave them out, or give float64"
             )
+
+
+def mirrored(products: Tensor) -> Tensor:
+    """A matrix whose lower triangle is its upper one, which a GPU leaves out in part; a copy."""
+    if products.device.type == "cpu":
+        return products.clone()
+    return products.triu().add_(products.triu(1).T)
 
 
 def as_responses(block: Any, name: str = "block") -> Tensor:

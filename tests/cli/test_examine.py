@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
 from assay import AssayError, Run
+from assay.cli.broad import broad
+from assay.cli.corpus import corpus
 from assay.cli.main import app
 
 NETWORK = "assay.networks:small_vgg"
@@ -57,3 +61,9 @@ def test_pictures_of_many_sizes_and_colours_are_made_alike(mixed, tmp_path):
 )
 def test_mistakes_are_told_in_the_words_of_the_command_line(words, message):
     assert message in said(NETWORK, *words)
+
+
+def test_help_breaks_lines_only_where_the_terminal_ends():
+    for commands in (app, broad, corpus):
+        for registered in commands.registered_commands:
+            assert registered.help and not re.search(r"[^\n]\n[^\n]", registered.help)

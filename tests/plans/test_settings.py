@@ -7,6 +7,8 @@ from typing import Any, Literal
 import pytest
 
 from assay import AssayError
+from assay.core.errors import nearest
+from assay.plans.plan import load_measure
 from assay.plans.settings import build, read_yaml
 
 
@@ -45,7 +47,7 @@ def test_values_become_what_the_annotations_say(tmp_path):
         ("count: 1\n\nrate: fast\n", r"s\.yaml:3: rate: is 'fast', expected a number"),
         ("count: 1\nkind: c\n", r"kind: is 'c', expected one of 'a', 'b'"),
         ("count: 1\nsides: [1, x]\n", r"s\.yaml:2: sides\[1\]: is 'x'"),
-        ("count: 1\nsize: [1, 2, 3]\n", r"size: is a list, expected a whole number or a list"),
+        ("count: 1\nsize: [1, 2, 3]\n", r"size: has 3 entries, expected 2"),
         ("count: 1\ncount: 2\n", r"s\.yaml:2: the key 'count' is there twice"),
         ("- 1\n", r"the file is a list, not a mapping"),
         ("count: [1\n", r"s\.yaml:\d: not valid YAML"),
@@ -57,3 +59,14 @@ def test_values_become_what_the_annotations_say(tmp_path):
 def test_every_complaint_names_file_line_key_value_and_remedy(tmp_path, text, message):
     with pytest.raises(AssayError, match=message):
         load(tmp_path, text)
+
+
+def test_what_is_wrong_inside_a_list_is_named_and_only_near_names_are_suggested(tmp_path):
+    path = tmp_path / "plan.yaml"
+    path.write_text("measure: norms\nshape: [[3], 16, 16]\nfoo: 1\n")
+    with pytest.raises(AssayError) as raised:
+        load_measure(read_yaml(path))
+    said = str(raised.value)
+    assert "shape[0]: is a list, expected a whole number" in said
+    assert "foo: unknown key; known: 'convolution', 'shape'" in said
+    assert nearest("foo", ["color", "size"]) == "; known: 'color', 'size'"

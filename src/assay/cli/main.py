@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import sys
 from importlib import metadata
@@ -46,6 +47,16 @@ for command in (examine, init, check, run, report, compare, demo):
 app.command("list")(list_known)
 app.add_typer(broad, name="broad")
 app.add_typer(corpus, name="corpus")
+
+
+def _flowing(text: str) -> str:
+    """A docstring whose paragraphs have no line breaks, so that the terminal's width alone breaks their lines."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in inspect.cleandoc(text).split("\n\n"))
+
+
+for commands in (app, broad, corpus):
+    for registered in commands.registered_commands:
+        registered.help = _flowing(registered.help or getattr(registered.callback, "__doc__", None) or "")
 
 
 def main() -> None:

@@ -34,8 +34,12 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
             f"weights={path} holds more than tensors and was not loaded, because loading it could run code: "
             "save it as safetensors, or as a state_dict"
         ) from error
+    except OSError as error:
+        raise AssayError(f"weights={path} cannot be read ({first_line(error)})") from error
     except Exception as error:  # a damaged file fails in many ways: zip, EOF, struct, runtime errors
-        raise AssayError(f"weights={path} cannot be read as a torch checkpoint ({first_line(error)})") from error
+        raise AssayError(
+            f"weights={path} cannot be read as a torch checkpoint: it is damaged, or a file of another kind"
+        ) from error
     for key in ("state_dict", "model"):
         if isinstance(loaded, Mapping) and isinstance(loaded.get(key), Mapping):
             loaded = loaded[key]

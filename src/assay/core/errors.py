@@ -62,7 +62,7 @@ def optional(package: str, extra: str, what: str) -> Any:
         raise AssayError(f"{what} needs {package}: pip install 'assay[{extra}]'") from error
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: Any, known: Iterable[str]) -> str:
     """The end of a sentence about an unknown name: the closest known ones, or all of them if few.
 
     >>> nearest("strightness", ["straightness", "invariance"])
@@ -71,7 +71,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     "; known: 'straightness', 'invariance'"
     """
     known = list(known)
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    close = difflib.get_close_matches(str(name), known, n=3, cutoff=0.6)
     if close:
         return f"; did you mean {' or '.join(map(repr, close))}?"
     if not known:

@@ -27,8 +27,9 @@ def shape_of(shape: Any, argument: str = "shape") -> tuple[int, ...]:
         else:
             sides = tuple(-1 if isinstance(side, bool) else operator.index(side) for side in shape)
     if not sides or min(sides) < 1:
+        given = repr(shape) if isinstance(shape, (tuple, list)) else shown(shape)
         raise AssayError(
-            f"{argument}={shown(shape)} is not the shape of one input: give whole numbers above 0, as (3, 32, 32), or "
+            f"{argument}={given} is not the shape of one input: give whole numbers above 0, as (3, 32, 32), or "
             "text such as 3x32x32"
         )
     return sides

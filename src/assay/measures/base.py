@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from abc import ABC, abstractmethod
+import inspect
+from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
-from typing import Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import pandas as pd
 
@@ -36,8 +37,33 @@ def _taking_modules(method: F) -> F:
     return cast(F, ask)
 
 
+class MeasureType(ABCMeta):
+    """The type of measures: settings that a measure does not have, or lacks, are an error that names those it has."""
+
+    if not TYPE_CHECKING:  # type checkers go by the settings themselves
+
+        def __call__(cls, *args, **settings):
+            """Make a measure with these settings."""
+            known = cls.__signature__.parameters
+            varied = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known.values())
+            unknown = next((name for name in settings if name not in known and not varied), None)
+            listed = f"its settings are {', '.join(known) or 'none'}"
+            if unknown is not None:
+                raise AssayError(f"{cls.__name__} has no setting {unknown!r}: {listed}")
+            try:
+                cls.__signature__.bind(*args, **settings)
+            except TypeError as error:
+                raise AssayError(f"{cls.__name__}: {error}; {listed}") from None
+            return super().__call__(*args, **settings)
+
+        @property
+        def __signature__(cls):
+            whole = inspect.signature(cls.__init__)
+            return whole.replace(parameters=list(whole.parameters.values())[1:])
+
+
 @dataclass(frozen=True)
-class Measure(ABC):
+class Measure(metaclass=MeasureType):
     """A frozen dataclass of settings that can be called with a subject.
 
     A subclass sets ``name`` (what plans and tables call it) and ``__call__``, which returns one row per

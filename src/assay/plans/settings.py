@@ -216,9 +216,16 @@ def _first_that_fits(node: Node, kind: Any, loaders: Mapping[Any, Loader]) -> An
             return convert(node, option, loaders)
         except AssayError:
             continue
+    if len(alike := [option for option in options if _is_alike(node.value, option)]) == 1:
+        return convert(node, alike[0], loaders)  # what is wrong inside it is what the user wants to know
     if len(structured := [option for option in options if option in loaders]) == 1:
-        return loaders[structured[0]](node)  # what is wrong inside it is what the user wants to know
+        return loaders[structured[0]](node)
     node.fail(f"is {shown(node.value)}, expected {expected(kind)}")
+
+
+def _is_alike(value: Any, kind: Any) -> bool:
+    """Whether a value is a list or a mapping and a type is of the same."""
+    return plain(kind) in (LISTS if isinstance(value, list) else MAPPINGS if isinstance(value, dict) else ())
 
 
 def _list(node: Node, base: Any, inner: tuple[Any, ...], loaders: Mapping[Any, Loader]) -> Any:

@@ -33,7 +33,20 @@ def plot_run(run: Run, measure: str) -> Plot:
 def plot_tables(measure: Any, tables: pd.DataFrame | Mapping[str, pd.DataFrame]) -> Plot:
     """The charts of a measure's own tables, as the report would have them, in one figure."""
     record = measure_record(measure)
-    return _plot(record.measure, record, TablesInMemory(measure, tables))
+    try:
+        return _plot(record.measure, record, TablesInMemory(measure, tables))
+    except AssayError:
+        raise
+    except (KeyError, ValueError, AttributeError, IndexError) as error:
+        if not isinstance(tables, pd.DataFrame | Mapping):
+            raise
+        columns = sorted(
+            {str(c) for t in ([tables] if isinstance(tables, pd.DataFrame) else tables.values()) for c in t}
+        )
+        raise AssayError(
+            f"table, with the columns {', '.join(columns) or 'none'}, is none that the measure {record.measure!r} "
+            "returns: give the table that it returned, as it is"
+        ) from error
 
 
 def _plot(label: str, record: MeasureRecord, tables: Tables) -> Plot:

@@ -27,6 +27,8 @@ def as_array(values: Any, what: str) -> Array:
         what: What the error calls the values, where they are no array.
     """
     if isinstance(values, torch.Tensor):
+        if values.is_meta:
+            raise AssayError(f"{what} is a tensor on the meta device, which has no values: give one that has")
         values = values.detach().cpu()
         values = values.float() if values.dtype == torch.bfloat16 else values
     try:

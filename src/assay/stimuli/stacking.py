@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from assay.core.errors import AssayError, first_line
+from assay.core.errors import AssayError, first_line, shown
 from assay.stimuli.images import channels_first
 from assay.stimuli.picture_files import PicturesDiffer, Size, picture_bytes, read_pictures
 from assay.stimuli.pictures import Array, Color, as_array, standard_picture
@@ -35,6 +35,8 @@ def stacked(inputs: Any, size: Size | None, color: Color | None, argument: str) 
     """Make one array of inputs: an array or its ``.npy`` file, or a list of arrays, paths or pictures of PIL."""
     if isinstance(inputs, (str, Path)):
         inputs = read_array(Path(inputs), argument)
+    if isinstance(inputs, np.ndarray) and inputs.dtype.kind in "UO" and inputs.ndim == 1:
+        inputs = inputs.tolist()
     if not isinstance(inputs, Sequence):
         return _checked(channels_first(as_array(inputs, f"{argument} of type {type(inputs).__name__}")), argument)
     if not len(inputs):
@@ -44,6 +46,9 @@ def stacked(inputs: Any, size: Size | None, color: Color | None, argument: str) 
         if missing is not None:
             raise AssayError(f"{argument} names the picture {str(missing)!r}, which is no file here: give whole paths")
         return read_pictures([Path(x) for x in inputs], size, color)
+    if any(isinstance(x, (str, Path)) for x in inputs):
+        i, odd = next((i, x) for i, x in enumerate(inputs) if not isinstance(x, (str, Path)))
+        raise AssayError(f"{argument} has {shown(odd)} for input {i} among paths: give a path for every input")
     arrays = [_one(x, size, color, f"input {i} of {argument}") for i, x in enumerate(inputs)]
     first = arrays[0]
     for i, array in enumerate(arrays):

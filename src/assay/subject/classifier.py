@@ -68,6 +68,10 @@ def checked_scores(subject: Subject, output: Any, count: int, finite: bool = Fal
     if not isinstance(scores, Tensor) or scores.dim() != 2 or len(scores) != count:
         said = tuple(scores.shape) if isinstance(scores, Tensor) else _named(scores)
         raise AssayError(f"{subject.name!r} gives {said}, not one number for each class of {count} inputs")
+    if scores.is_complex() or scores.dtype == torch.bool:
+        kind = str(scores.dtype).removeprefix("torch.")
+        raise AssayError(f"{subject.name!r} gives {kind} outputs, which are no scores of classes: return real numbers")
+    scores = scores if scores.is_floating_point() else scores.to(torch.get_default_dtype())
     if finite and not scores.isfinite().all():
         raise AssayError(f"{subject.name!r} gives outputs that are not finite")
     return scores

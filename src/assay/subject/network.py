@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from assay.core.arrays import channels_last, cloned
 from assay.core.device import device_named
 from assay.core.errors import ANYTHING, AssayError, shown
+from assay.core.shapes import shape_of
 from assay.subject.memory import Memory
 from assay.subject.taking import described, reason_of
 from assay.subject.unwrapped import copied, is_compiled, plain_module
@@ -92,6 +94,8 @@ class Network:
                 f"the batch is a {type(value).__name__}: show networks a tensor or an array, or a mapping of them by "
                 "the names of the arguments of forward"
             ) from error
+        if tensor.is_meta:
+            raise AssayError("the batch is on the meta device and has no values: show networks tensors that have some")
         if tensor.dim() == 0:
             raise AssayError(f"the batch is one number, {tensor.item()}: show networks an array with a row per input")
         if tensor.dtype == torch.uint8:
@@ -159,10 +163,8 @@ class Network:
 def _made(shape: Sequence[int]) -> Tensor:
     """One input of a shape."""
     # Not zeros: a network may divide by a norm. Not random: the dry run must not need a seed.
-    size = 1
-    for side in shape:
-        size *= int(side)
-    return torch.linspace(0, 1, size).reshape(1, *shape)
+    sides = shape_of(shape, "example")
+    return torch.linspace(0, 1, prod(sides)).reshape(1, *sides)
 
 
 def _takes_one_mapping(module: nn.Module, names: Sequence[str]) -> bool:

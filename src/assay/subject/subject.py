@@ -291,9 +291,10 @@ class Subject:
     # -- how ------------------------------------------------------------------------------------------
 
     def _prepare(self, batch: Batch) -> Any:
+        ready = self.network.prepare(batch)
         if self._inputs is None:
             self._inputs = input_kinds(batch)
-        return self.network.prepare(batch)
+        return ready
 
     def _known(self, ready: Any = None) -> DryRun:
         """The dry run of the network, made from the batch's first input or the example where there is none yet."""

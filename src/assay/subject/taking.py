@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import torch
 
 from assay.core.errors import ANYTHING, AssayError, first_line, reason
+
+_ABOUT_ARGUMENTS = re.compile("positional argument|keyword-only argument")
 
 
 class NotTaken(AssayError):
@@ -32,9 +35,11 @@ def taking(name: str, ready: Any, passed_on: Sequence[BaseException] = ()) -> It
         if error in passed_on:
             raise
         hint = _layout_hint(ready)
-        if isinstance(error, TypeError) and "required positional argument" in str(error):
+        if isinstance(error, TypeError) and _ABOUT_ARGUMENTS.search(str(error)):
             hint = "; give its inputs as a mapping by the names of the arguments, or a preprocess that makes one"
-        raise NotTaken(f"{name!r} cannot take {described(ready)}: {reason_of(error)}{hint}") from error
+        raise NotTaken(
+            f"{name!r} cannot take {described(ready)}{_at_a_time(ready)}: {reason_of(error)}{hint}"
+        ) from error
 
 
 @contextmanager
@@ -65,6 +70,13 @@ def described(batch: Any) -> str:
     if isinstance(batch, Mapping):
         return " and ".join(f"{key} of shape {_shape(value)}" for key, value in batch.items())
     return f"inputs of shape {_shape(batch)}"
+
+
+def _at_a_time(batch: Any) -> str:
+    """How many inputs a batch has, where it has several: a network may take them one by one only."""
+    first = next(iter(batch.values()), None) if isinstance(batch, Mapping) else batch
+    count = first.shape[0] if getattr(first, "shape", ()) else 1
+    return f", {count} at a time" if count > 1 else ""
 
 
 def _shape(value: Any) -> str:

@@ -53,10 +53,19 @@ def copied(module: nn.Module, why: str) -> nn.Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # as torch does where a module is a graph
-            return copy.deepcopy(module)
+            return copy.deepcopy(module, _computed_tensors(module))
     except Exception as error:  # a module may hold anything: an open file, a lock, a tensor of the autograd graph
         reason = f"{type(error).__name__}: {first_line(error)}"
         raise AssayError(f"{type(module).__name__} cannot be copied ({reason}), {why}") from error
+
+
+def _computed_tensors(module: nn.Module) -> dict[int, Any]:
+    """Copies, by identity, of tensors that modules compute and keep, which torch does not copy by itself.
+
+    ``torch.nn.utils.weight_norm`` and ``spectral_norm`` keep the weight so that they compute anew in every pass.
+    """
+    held = [value for inner in module.modules() for value in vars(inner).values() if isinstance(value, torch.Tensor)]
+    return {id(value): value.detach().clone() for value in held if not value.is_leaf}
 
 
 def is_compiled(module: nn.Module) -> bool:

@@ -17,6 +17,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from assay.core.arrays import varied_input
 from assay.core.errors import AssayError
 from assay.core.progress import report
 from assay.measures.base import Measure, batch_size, require_batch_size
@@ -155,9 +156,11 @@ class Margins(Measure):
             raise AssayError(f"percentiles={self.percentiles} must be from 0 to 100")
 
     def check(self, subject: Subject) -> None:
-        """Check that the network distinguishes at least as many classes as the data have, and has the layers."""
+        """Check that the network distinguishes at least the classes of the data, and has the layers and gradients."""
         require_classes(subject, self.data)
-        self._chosen(subject)
+        x, labels = next(batches(self.data, 1, subject.device))
+        layers = [layer for layer in self._chosen(subject) if layer != INPUT or varied_input(x) is not None]
+        differentiate(subject, x, layers, partial(output_margins, labels=labels))
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Show the sample once, forth and back; rows for the output, the input and each layer."""

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from assay.core.errors import AssayError
+from assay.core.shapes import shape_of
 from assay.measures.base import Measure
 from assay.measures.complexity.affine import Affine, affine_layers
 from assay.measures.complexity.path_norm import AffineLayer
@@ -180,6 +181,8 @@ class Norms(Measure):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.shape is not None:
+            shape_of(self.shape)
         if self.convolution not in ("reshaped", "circular"):
             raise AssayError(f"convolution={self.convolution!r} is not 'reshaped' or 'circular'")
 
@@ -205,6 +208,11 @@ class Norms(Measure):
         for name, weight in affine.weights.items():
             if not weight.isfinite().all():
                 raise AssayError(f"the weights {name!r} of {subject.name!r} are not finite")
+        if not affine.layers and affine.unreached:
+            raise AssayError(
+                f"{subject.name!r} has no norms: its weights {affine.unreached[0]!r} do not lead to its output by "
+                "operations of torch, as where it computes with NumPy"
+            )
         if not affine.layers:
             raise AssayError(f"{subject.name!r} has no linear or convolutional layer: it has no norms")
         return affine

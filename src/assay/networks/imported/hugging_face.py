@@ -36,6 +36,8 @@ def load_hugging_face(name: str, args: Mapping[str, Any], preprocess: bool = Tru
         preprocess: Whether to read the image processor.
     """
     source = f"source='hf:{name}'"
+    if name.startswith((".", "/", "~")) and not Path(name).is_dir():
+        raise AssayError(f"{source} cannot be loaded (no such folder): give one made by save_pretrained, or a name")
     transformers = optional("transformers", "hf", source)
     options = dict(args)
     new_weights = options.pop(NEW_WEIGHTS, False)

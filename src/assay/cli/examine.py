@@ -96,7 +96,7 @@ def examine(
     finish(done, write_report(done), as_json)
 
 
-def _data(path: Path, size: str | None, color: str | None) -> Labelled:
+def _data(path: Path, size: str | None, color: Any) -> Labelled:
     """Load labelled data; what is wrong with it is said in the words of the command line."""
     from assay.plans.data import labelled_data
     from assay.stimuli.picture_files import PicturesDiffer

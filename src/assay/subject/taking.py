@@ -74,8 +74,9 @@ def described(batch: Any) -> str:
 
 def _at_a_time(batch: Any) -> str:
     """How many inputs a batch has, where it has several: a network may take them one by one only."""
-    first = next(iter(batch.values()), None) if isinstance(batch, Mapping) else batch
-    count = first.shape[0] if getattr(first, "shape", ()) else 1
+    first: Any = next(iter(batch.values()), None) if isinstance(batch, Mapping) else batch
+    shape = tuple(getattr(first, "shape", ()))
+    count = shape[0] if shape else 1
     return f", {count} at a time" if count > 1 else ""
 
 

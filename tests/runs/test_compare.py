@@ -1,9 +1,16 @@
 from __future__ import annotations
 
-import pytest
+from dataclasses import dataclass
+from typing import ClassVar
 
-from assay import AssayError, Straightness, evaluate
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from assay import AssayError, Measure, PerturbationResponse, Straightness, evaluate
 from assay.runs.compare import compare
+from assay.stimuli import Labelled
 from measure_kit import Slow, sequences, subjects
 
 
@@ -31,3 +38,38 @@ def test_runs_without_a_measure_in_common_cannot_be_compared(tmp_path):
     b = evaluate(subjects(1), {"y": Slow()}, tmp_path / "b")
     with pytest.raises(AssayError, match="share no measure"):
         compare(a, b)
+
+
+def test_a_run_does_not_differ_from_itself_where_settings_are_floating_point(tmp_path):
+    rng = np.random.default_rng(0)
+    data = Labelled(rng.random((12, 4), dtype=np.float32), np.arange(12) % 3)
+    torch.manual_seed(0)
+    network = torch.nn.Linear(4, 3)
+    a = evaluate({"a": network}, PerturbationResponse(data, "noise", samples=12), tmp_path / "a")
+    table = compare(a, a)
+    assert not table.differs.any() and set(table.rows) == {len(a.table("perturbation"))}
+    with torch.no_grad():
+        network.weight.mul_(-1)
+    b = evaluate({"a": network}, PerturbationResponse(data, "noise", samples=12), tmp_path / "b")
+    other = compare(a, b).set_index("column")
+    assert other.loc["value", "differs"] and other.loc["value", "rows_in_one_only"] == 0
+    assert "magnitude" not in other.index
+
+
+@dataclass(frozen=True)
+class Repeated(Measure):
+    """A measure whose rows only their order tells apart."""
+
+    value: ClassVar[str] = "value"
+    shift: float = 0.0
+
+    def __call__(self, subject):
+        return pd.DataFrame({"value": [1.0, 2.0 + self.shift, 1.0]})
+
+
+def test_rows_that_nothing_tells_apart_are_matched_in_order(tmp_path):
+    a = evaluate(subjects(1), {"m": Repeated()}, tmp_path / "a")
+    b = evaluate(subjects(1), {"m": Repeated(shift=0.5)}, tmp_path / "b")
+    assert not compare(a, a).differs.any()
+    (row,) = compare(a, b).itertuples()
+    assert row.rows == 3 and row.largest_difference == 0.5 and row.rows_in_one_only == 0

@@ -9,13 +9,15 @@ from assay.core.errors import AssayError
 from assay.runs.run import Run
 
 COLUMNS = ["measure", "column", "rows", "rows_in_one_only", "largest_difference", "differs", "where"]
+_PLACE = "place among rows alike"
 
 
 def compare(a: Run, b: Run, tolerance: float = 0.0) -> pd.DataFrame:
     """One row per measure and floating-point column: rows matched, rows in one run only, largest difference.
 
-    Rows are matched by all their other columns. ``differs`` is whether any difference exceeds the tolerance
-    or any row or measure is without its match.
+    Rows are matched by all their other columns, by floating-point settings such as a magnitude where those do not tell
+    them apart, and at last by their order. ``differs`` is whether any difference exceeds the tolerance or any row or
+    measure is without its match.
     """
     shared = [m for m in a.measures if m in b.measures]
     if not shared:
@@ -25,8 +27,11 @@ def compare(a: Run, b: Run, tolerance: float = 0.0) -> pd.DataFrame:
         left, right = a.table(measure), b.table(measure)
         if left.empty or right.empty:
             raise AssayError(f"measure {measure!r} has no rows in {a.path if left.empty else b.path}")
-        values = [c for c in left.columns if is_float_dtype(left[c]) and c in right.columns]
-        keys = [c for c in left.columns if c in right.columns and c not in values]
+        floats = [c for c in left.columns if is_float_dtype(left[c]) and c in right.columns]
+        keys = [c for c in left.columns if c in right.columns and c not in floats]
+        keys += _settings_among(floats, keys, left, right)
+        values = [c for c in floats if c not in keys]
+        left, right, keys = _numbered(left, keys), _numbered(right, keys), [*keys, _PLACE]
         joined = left.merge(right, on=keys, how="outer", suffixes=("_a", "_b"), indicator="found")
         both = joined[joined["found"] == "both"]
         alone = len(joined) - len(both)
@@ -46,7 +51,7 @@ def compare(a: Run, b: Run, tolerance: float = 0.0) -> pd.DataFrame:
                     "rows_in_one_only": alone,
                     "largest_difference": largest,
                     "differs": bool(alone or not largest <= tolerance),
-                    "where": "" if worst is None else ", ".join(f"{worst[k]}" for k in keys[:4]),
+                    "where": "" if worst is None else ", ".join(f"{worst[k]}" for k in keys[:-1][:4]),
                 }
             )
     for run, other in ((a, b), (b, a)):
@@ -56,3 +61,31 @@ def compare(a: Run, b: Run, tolerance: float = 0.0) -> pd.DataFrame:
                 where = f"only in {run.path}"
                 rows.append({"measure": measure, "column": "", **lone, "differs": True, "where": where})
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _settings_among(floats: list[str], keys: list[str], left: pd.DataFrame, right: pd.DataFrame) -> list[str]:
+    """The floating-point columns that tell rows apart which the keys do not, such as a magnitude.
+
+    They are told from measured values by what they hold: all the numbers of one run are among those of the other.
+    """
+    settings: list[str] = []
+    for column in floats:
+        distinct = [_groups(table, [*keys, *settings]) for table in (left, right)]
+        if distinct == [len(left), len(right)]:
+            break
+        a, b = set(left[column].dropna()), set(right[column].dropna())
+        more = [_groups(table, [*keys, *settings, column]) for table in (left, right)]
+        if (a <= b or b <= a) and more != distinct:
+            settings.append(column)
+    return settings
+
+
+def _groups(table: pd.DataFrame, keys: list[str]) -> int:
+    """How many rows of a table the keys tell apart."""
+    return len(table[keys].drop_duplicates()) if keys else 1
+
+
+def _numbered(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """The table with the place of each row among those that the keys do not tell apart."""
+    alike = table.groupby(keys, dropna=False, sort=False).cumcount() if keys else range(len(table))
+    return table.assign(**{_PLACE: alike})

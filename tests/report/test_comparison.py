@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
+import assay
+from assay.report import first_screen as screen
+from assay.report.architectures import within_architectures
 from assay.report.comparison import Comparison, Quantity
-from assay.report.first_screen import matrix, sentences
+from assay.report.document import Items, Text
+from assay.report.first_screen import first_screen, matrix, sentences
 from assay.stats.evidence import Evidence
 from assay.studies.portraits import Portraits, Replicates
 
@@ -42,8 +47,73 @@ def test_a_sure_difference_is_said_with_its_interval_and_the_best_are_marked():
 def test_what_is_not_sure_is_not_said():
     rng = np.random.default_rng(0)
     comparison = compared(a=rng.normal(0, 29, 12), b=rng.normal(-8, 29, 12))
-    assert sentences(comparison) == ["No clear difference: change of curvature."]
+    assert sentences(comparison) == ["No clear difference: change of curvature (a minus b: −7.70° to 39.5°)."]
     assert not any(cell.best for cell in matrix(comparison).rows[0][2])
+
+
+def test_of_what_does_not_differ_five_intervals_are_given_and_the_rest_named():
+    base = np.linspace(-5, 5, 12)
+    names = [f"number {i}" for i in range(7)]
+    quantities = tuple(
+        Quantity("mine", name, {"a": clips(base, name), "b": clips(base + np.cos(base + i), name)})
+        for i, name in enumerate(names)
+    )
+    (said,) = sentences(Comparison(quantities, ("a", "b"), {}, portraits(3.0, *names)))
+    assert said.count("a minus b: ") == 5 and said.count("number") == 7 and "; nor in number" in said
+
+
+def shown_first(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts and sentences of a first screen."""
+    monkeypatch.setattr(Comparison, "of_run", lambda run: comparison)
+    monkeypatch.setattr(screen, "within_architectures", lambda compared, run: compared)
+    blocks = first_screen(None)
+    return [b.text for b in blocks if isinstance(b, Text)] + [
+        s for b in blocks if isinstance(b, Items) for s in b.items
+    ]
+
+
+def test_networks_of_one_recipe_are_said_to_be_of_one(monkeypatch):
+    base = np.linspace(-5, 5, 12)
+    comparison = compared(recipes=dict.fromkeys("abc", "plain"), a=base, b=base + 1, c=base + 2)
+    (said,) = shown_first(comparison, monkeypatch)
+    assert said.startswith("All 3 networks are of one recipe, plain") and "●" not in matrix(comparison).note
+
+
+def test_a_heading_on_these_very_networks_stands_above_what_does_not_differ_between_them(monkeypatch):
+    base = np.linspace(-5, 5, 12)
+    of = {"a": clips(base), "b": clips(base + np.cos(base))}
+    heading, said = shown_first(Comparison((Quantity("mine", "change", of),), ("a", "b")), monkeypatch)
+    assert heading.startswith("What differs between these very networks, of 1 difference looked at.")
+    assert said.startswith("No clear difference, even between these very networks: change (a minus b: ")
+
+
+def test_the_heading_says_which_networks_belong_to_which_recipe(monkeypatch):
+    base = np.linspace(-5, 5, 12)
+    recipes = {"p1": "plain", "p2": "plain"}
+    heading, *_ = shown_first(compared(recipes=recipes, p1=base, p2=base + 1, other=base + 2), monkeypatch)
+    assert "Recipes: plain (p1, p2), other." in heading
+
+
+def test_marks_of_the_best_are_explained_where_there_can_be_any():
+    base = np.linspace(-5, 5, 12)
+    assert "●" not in matrix(compared(a=base)).note
+    assert "a row in which none is clearly worse has no ●" in matrix(compared(a=base, b=base)).note
+
+
+def test_norms_are_compared_between_networks_of_one_architecture_only(tmp_path):
+    def perceptron(width: int) -> torch.nn.Module:
+        return torch.nn.Sequential(torch.nn.Linear(4, width), torch.nn.ReLU(), torch.nn.Linear(width, 2))
+
+    torch.manual_seed(0)
+    widths = {"a": 8, "b": 8, "wide": 64}
+    subjects = [assay.Subject(perceptron(width), name) for name, width in widths.items()]
+    run = assay.evaluate(subjects, assay.Norms(shape=(4,)), tmp_path)
+    whole = Comparison.of_run(run)
+    within = within_architectures(whole, run)
+    assert {(a, b) for *_, a, b in within.differences} == {("a", "b")} != {(a, b) for *_, a, b in whole.differences}
+    assert sentences(within) and all("wide" not in said for said in sentences(within))
+    differences = run.compare("a", "wide")
+    assert not any("norm" in said for said in differences.sentences) and len(differences.table) == len(whole.quantities)
 
 
 def test_of_many_networks_the_spread_and_those_apart_are_shown():
@@ -107,7 +177,7 @@ def test_a_difference_that_seeds_make_too_is_not_called_one():
     base = np.linspace(-5, 5, 12)
     assert sentences(compared(sd=0.5, a=base, b=base + 6 + 0.1 * np.cos(base)))[0].startswith("Change of curvature: a")
     assert sentences(compared(sd=3.0, a=base, b=base + 6 + 0.1 * np.cos(base))) == [
-        "No clear difference: change of curvature."
+        "No clear difference: change of curvature (a minus b: −14.4° to 2.47°)."
     ]
 
 
@@ -136,10 +206,6 @@ def test_without_a_spread_over_seeds_only_these_networks_are_spoken_of():
 
 
 def test_a_number_that_two_measures_give_is_shown_once(tmp_path):
-    import torch
-
-    import assay
-
     data = assay.stimuli.Labelled(np.random.default_rng(0).random((30, 1, 6, 6)).astype("float32"), np.arange(30) % 3)
     net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 3))
     measures = [assay.Margins(data), assay.AugmentationRobustness(data, ("flip",))]
@@ -151,10 +217,6 @@ def test_a_number_that_two_measures_give_is_shown_once(tmp_path):
 
 
 def test_numbers_of_different_stimuli_stand_apart_and_those_without_an_error_claim_nothing(tmp_path):
-    import torch
-
-    import assay
-
     rng = np.random.default_rng(0)
     sets = [assay.stimuli.Labelled(rng.random((60, 1, 6, 6)).astype("float32"), np.arange(60) % 3) for _ in range(2)]
     nets = [assay.Subject(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 3)), n) for n in "ab"]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from assay.report.architectures import within_architectures
 from assay.report.comparison import FEWEST_DEGREES, Comparison, Quantity
 from assay.report.document import Items, Matrix, MatrixCell, Text
 from assay.report.many import MANY, standing_apart
@@ -17,6 +18,8 @@ from assay.studies.portraits import Answer
 
 MOST_SENTENCES = 7
 FEW_SENTENCES = 3  # on these very networks
+MOST_INTERVALS = 5  # of numbers without a clear difference
+MOST_NAMED = 4  # networks of a recipe
 MOST_COLUMNS = 6  # of networks and of reference networks beside them
 
 
@@ -26,23 +29,60 @@ def first_screen(run: Run) -> list[Text | Items | Matrix]:
     if not comparison.quantities:
         return []
     blocks: list[Text | Items | Matrix] = [matrix(comparison)]
-    recipes = {comparison.recipes.get(name, name) for name in comparison.networks}
+    recipes = _networks_by_recipe(comparison)
     if len(recipes) > MANY:
         blocks.append(Text("`run.compare(a, b)` shows in what two of these networks or recipes differ."))
     elif len(comparison.networks) > 1:
-        blocks += [Text(_heading(comparison)), Items(tuple(sentences(comparison)))]
+        compared = within_architectures(comparison, run)
+        blocks.append(Text(_heading(compared)))
+        if said := sentences(compared):
+            blocks.append(Items(tuple(said)))
     return blocks
 
 
+def _networks_by_recipe(comparison: Comparison) -> dict[str, list[str]]:
+    """The names of the networks of every recipe; a network without a recipe is its own."""
+    networks: dict[str, list[str]] = {}
+    for name in comparison.networks:
+        networks.setdefault(comparison.recipes.get(name, name), []).append(name)
+    return networks
+
+
 def _heading(comparison: Comparison) -> str:
-    count = len(comparison.differences)
-    if not count:
-        return "What differs most: of no number here is it known how far stimuli and seeds move it."
+    recipes = _networks_by_recipe(comparison)
+    if len(recipes) == 1:
+        (recipe,) = recipes
+        return (
+            f"All {len(comparison.networks)} networks are of one recipe, {recipe}: they differ by their seeds alone, "
+            "and there is no other recipe to compare them with."
+        )
+    if count := len(comparison.differences):
+        return (
+            f"What differs most, of {count} difference{'s' if count > 1 else ''} looked at.{_recipes(recipes)} "
+            "Intervals hold together with 95 %, over stimuli of this kind and over trainings of the same recipe from "
+            f"other seeds. How far seeds move a number is taken from {_source(comparison)}."
+        )
+    if count := len(comparison.for_these_networks):
+        return (
+            f"What differs between these very networks, of {count} difference{'s' if count > 1 else ''} looked "
+            f"at.{_recipes(recipes)} Intervals hold together with 95 %, over stimuli of this kind alone."
+        )
     return (
-        f"What differs most, of {count} difference{'s' if count > 1 else ''} looked at. Intervals hold together with "
-        "95 %, over stimuli of this kind and over trainings of the same recipe from other seeds. How far seeds move a "
-        f"number is taken from {_source(comparison)}."
+        "No difference can be called sure: nothing says how far other stimuli or seeds would move the numbers "
+        f"that these networks share.{_recipes(recipes)}"
     )
+
+
+def _recipes(recipes: Mapping[str, list[str]]) -> str:
+    """Which networks belong to which recipe, as a sentence; empty where every network is its own recipe."""
+    if all(networks == [recipe] for recipe, networks in recipes.items()):
+        return ""
+    parts = []
+    for recipe, networks in recipes.items():
+        more = f" and {len(networks) - MOST_NAMED} more" if len(networks) > MOST_NAMED else ""
+        named = ", ".join(networks[:MOST_NAMED]) + more
+        parts.append(recipe if networks == [recipe] else f"{recipe} ({named})")
+    return f" Recipes: {', '.join(parts)}."
 
 
 def _source(comparison: Comparison) -> str:
@@ -59,36 +99,55 @@ def _source(comparison: Comparison) -> str:
 def sentences(comparison: Comparison) -> list[str]:
     """What differs most: for each number the surest difference, the surest first; then what does not differ clearly."""
     said, unclear = _said(comparison, comparison.differences)
-    of_these, also_unclear = _said(comparison, comparison.for_these_networks)
+    of_these, unclear_of_these = _said(comparison, comparison.for_these_networks)
     said = said[:MOST_SENTENCES]
-    if unclear + also_unclear:
-        said.append(f"No clear difference: {'; '.join(unclear + also_unclear)}.")
+    if unclear:
+        said.append(f"No clear difference: {_listed(unclear)}.")
     if of_these:
         said.append(
             "It is not known how far another seed moves the following numbers; give several networks of each recipe to "
             "conclude more than this on these very networks. " + " ".join(of_these[:FEW_SENTENCES])
         )
+    if unclear_of_these:
+        said.append(f"No clear difference, even between these very networks: {_listed(unclear_of_these)}.")
     return said
+
+
+def _listed(unclear: list[tuple[str, str]]) -> str:
+    """Numbers without a clear difference: the first with the interval of the surest, the others by name."""
+    with_interval = "; ".join(f"{name} ({interval})" for name, interval in unclear[:MOST_INTERVALS])
+    others = ", ".join(name for name, _ in unclear[MOST_INTERVALS:])
+    return with_interval + (f"; nor in {others}" if others else "")
 
 
 def _said(
     comparison: Comparison, differences: Mapping[tuple[str, str, str, str], Difference]
-) -> tuple[list[str], list[str]]:
-    """A sentence on the surest difference of each number, and the numbers without a clear one."""
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """A sentence on the surest difference of each number; and the numbers without a clear one, with its interval."""
     surest: dict[tuple[str, str], tuple[str, str, Difference]] = {}
     for (measure, name, a, b), apart in differences.items():
         key = measure, name
         if key not in surest or apart.strength > surest[key][2].strength:
             surest[key] = a, b, apart
-    quantities = {(q.measure, q.name): q for q in comparison.quantities}
     level = 1 - 0.05 / max(len(differences), 1)
     said, unclear = [], []
     for key, (a, b, apart) in sorted(surest.items(), key=lambda item: -item[1][2].strength):
+        quantity = _quantity(comparison, *key, a)
         if apart.clear(level):
-            said.append(_sentence(comparison, quantities[key], a, b, apart, level))
+            said.append(_sentence(comparison, quantity, a, b, apart, level))
         else:
-            unclear.append(quantities[key].called)
+            low, high = map(quantity.shown, apart.interval(level))
+            unclear.append((quantity.called, f"{a} minus {b}: {low} to {high}"))
     return said, unclear
+
+
+def _quantity(comparison: Comparison, measure: str, name: str, recipe: str) -> Quantity:
+    """The number of this name that a recipe or network has; one of the weights may be there for each architecture."""
+    return next(
+        q
+        for q in comparison.quantities
+        if (q.measure, q.name) == (measure, name) and (recipe in q.of or recipe in comparison.members(q))
+    )
 
 
 def _sentence(comparison: Comparison, quantity: Quantity, a: str, b: str, apart: Difference, level: float) -> str:
@@ -100,7 +159,9 @@ def _sentence(comparison: Comparison, quantity: Quantity, a: str, b: str, apart:
     members = comparison.members(quantity)
     members |= {name: [quantity.of[name]] for name in (a, b) if name not in members}
     values = " v ".join(shown(mean_evidence(members[recipe]).value) for recipe in (a, b))
-    pairs = ("paired" if apart.paired else "not paired") + f", n = {apart.n}" if apart.n else "exact for these weights"
+    pairs = "over seeds; exact for these weights"
+    if apart.n:
+        pairs = f"{'paired' if apart.paired else 'not paired'}, n = {apart.n}"
     if max(len(members[a]), len(members[b])) > 1:
         pairs += f", {len(members[a])} and {len(members[b])} networks"
     return (
@@ -128,10 +189,13 @@ def matrix(comparison: Comparison) -> Matrix:
         )
         cells += tuple(_answered(quantity, of.get((quantity.measure, quantity.name))) for of in answers.values())
         rows.append((_row_name(quantity), quantity.measure, cells))
-    note = (
-        "Under each value its 95 % interval; arrows point where people want it. ● is the best of its row, with all "
-        "that are not clearly worse. Without an interval: exact for these weights, or of too few stimuli."
-    )
+    note = "Under each value its 95 % interval; an arrow points in the direction that is usually wanted. "
+    if len(_networks_by_recipe(comparison)) > 1:
+        note += (
+            "● is the best of its row, with all that are not clearly worse; a row in which none is clearly worse has "
+            "no ●. "
+        )
+    note += "Without an interval: exact for these weights, of too few stimuli, or of a measure that gives none."
     if answers:
         note += " Reference networks come with assay; they were asked the same, of the stimuli that come with it."
     caption = "Where the networks stand" if len(comparison.networks) > 1 else "Where the network stands"

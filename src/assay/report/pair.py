@@ -9,6 +9,7 @@ from math import isfinite, nan
 import pandas as pd
 
 from assay.core.errors import AssayError, nearest
+from assay.report.architectures import within_architectures
 from assay.report.comparison import Comparison, Quantity
 from assay.report.first_screen import sentences
 from assay.runs.differences import Differences
@@ -59,11 +60,13 @@ def compare_networks(run: Run, a: str | None = None, b: str | None = None) -> Di
     pair = Pair.of(whole, sides)
     if not pair.quantities:
         raise AssayError(f"no measure of this run has a number of both {first!r} and {second!r}; see run.failures")
-    rows = _rows(pair, first, second)
-    return Differences(first, second, pd.DataFrame(rows), tuple(sentences(pair)))
+    compared = within_architectures(pair, run)
+    rows = _rows(pair, compared, first, second)
+    return Differences(first, second, pd.DataFrame(rows), tuple(sentences(compared)))
 
 
-def _rows(pair: Pair, a: str, b: str) -> list[dict[str, object]]:
+def _rows(pair: Pair, compared: Pair, a: str, b: str) -> list[dict[str, object]]:
+    """A row for each number that both have, with an interval over seeds where ``compared`` says how sure it is."""
     means = {}
     for quantity in pair.quantities:
         members = pair.members(quantity)
@@ -74,9 +77,9 @@ def _rows(pair: Pair, a: str, b: str) -> list[dict[str, object]]:
     for quantity in pair.quantities:
         of_a, of_b = means[quantity.called]
         over_stimuli = apart[quantity.called]
-        over_seeds = pair.differences.get((quantity.measure, quantity.name, a, b))
+        over_seeds = compared.differences.get((quantity.measure, quantity.name, a, b))
         low, high, clear = _interval(over_stimuli, level)
-        low_over_seeds, high_over_seeds, clear_over_seeds = _interval(over_seeds, pair.level)
+        low_over_seeds, high_over_seeds, clear_over_seeds = _interval(over_seeds, compared.level)
         rows.append(
             {
                 "quantity": quantity.called + (f" ({quantity.unit})" if quantity.unit else ""),

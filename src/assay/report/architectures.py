@@ -1,0 +1,43 @@
+"""Numbers of the weights alone: compared only between networks of one architecture."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+from assay.report.comparison import Comparison, Quantity
+from assay.runs.run import Run
+from assay.stats.evidence import Evidence
+
+AnyComparison = TypeVar("AnyComparison", bound=Comparison)
+
+
+def within_architectures(comparison: AnyComparison, run: Run) -> AnyComparison:
+    """The same comparison, in which norms are compared between networks of one architecture only.
+
+    A norm of the weights grows with their number, whatever the network does. Networks count as of one architecture
+    where they have as many parameters in as many layers, as the measure itself counted them. Other numbers are
+    compared between all networks.
+
+    Args:
+        comparison: Numbers of the networks of a run.
+        run: The run.
+
+    Returns:
+        A comparison in which each norm is there once for each architecture.
+    """
+    quantities: list[Quantity] = []
+    for quantity in comparison.quantities:
+        record = run.manifest.measures.get(quantity.measure)
+        if record is None or record.measure != "norms":
+            quantities.append(quantity)
+            continue
+        table = run.table(quantity.measure)
+        counted = table[table["quantity"] == "parameters"]
+        sizes = zip(counted["value"], counted["n"], strict=True)
+        architectures = dict(zip(counted["subject"].astype(str), sizes, strict=True))
+        by_architecture: dict[object, dict[str, Evidence]] = {}
+        for name in quantity.of:
+            by_architecture.setdefault(architectures.get(name, name), {})[name] = quantity.of[name]
+        quantities += [replace(quantity, of=of) for of in by_architecture.values()]
+    return replace(comparison, quantities=tuple(quantities))

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
+from safetensors.torch import save_file
 from typer.testing import CliRunner
 
 from assay import AssayError, load_plan
 from assay.cli.main import app
 from assay.core.folder import Folder
+from assay.networks import vgg
 from assay.plans.check import check_plan, require_writable
 from assay.plans.problems import Problems
 
@@ -180,3 +183,24 @@ def test_data_that_cannot_be_loaded_are_the_only_problem_of_measures_of_pictures
     with pytest.raises(AssayError, match=r"nowhere\.npz does not exist") as error:
         load_plan(path)
     assert not isinstance(error.value, Problems)
+
+
+def test_the_first_plan_of_the_reference_has_no_problem(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "plans.md").read_text()
+    (tmp_path / "plan.yaml").write_text(page.split("```yaml\n")[1].split("```")[0])
+    rng = np.random.default_rng(0)
+    arrays = {"train_images": rng.random((20, 28, 28), dtype=np.float32), "train_labels": np.arange(20) % 10}
+    np.savez(tmp_path / "digits.npz", **arrays)
+    save_file(vgg(channels=1).state_dict(), tmp_path / "vgg.safetensors")
+    checked = check_plan(tmp_path / "plan.yaml")
+    assert list(checked.plan.measures) == ["norms", "margins", "invariance"] and not checked.failing
+
+
+def test_data_of_a_plan_show_networks_an_input_for_measures_without_data(tmp_path):
+    np.savez(tmp_path / "d.npz", images=np.zeros((4, 3, 32, 32), np.float32), labels=np.arange(4) % 2)
+    path = write(tmp_path, data="d.npz", subjects=["assay.networks:small_vgg"], measures=["norms"])
+    assert not check_plan(path).failing
+    run = load_plan(path).execute()
+    assert not run.failures
+    shown = CliRunner().invoke(app, ["check", str(path), "--json"])
+    assert [cell["state"] for cell in json.loads(shown.stdout)["cells"]] == ["done"]

@@ -102,11 +102,11 @@ def _cells(checked: Any, with_errors: bool) -> list[dict[str, Any]]:
     from assay.runs.evaluate import cell_fingerprint
 
     plan, rows = checked.plan, []
-    folder = Folder(plan.run)
+    folder, examples = Folder(plan.run), plan.examples
     with code_in(plan.folder):
         for subject in checked.subjects:
             for label, measure in plan.measures.items():
-                key = CellKey(subject.name, label, cell_fingerprint(subject, measure, plan.seed))
+                key = CellKey(subject.name, label, cell_fingerprint(subject, measure, plan.seed, examples))
                 state = "done" if folder.exists(key.done) else "would run"
                 row = {"subject": subject.name, "measure": label, "layers": _layers(subject), "state": state}
                 if why := checked.failing.get((subject.name, label)):

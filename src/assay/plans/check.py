@@ -54,12 +54,13 @@ def check_plan(path: str | Path, run: str | None = None, pairs: bool = True) -> 
     with problems.watching(str(path)):
         as_subjects(subjects)
     failing: dict[tuple[str, str], str] = {}
+    examples = plan.examples
     with code_in(plan.folder):
         for subject in subjects:
             for label, measure in plan.measures.items():
                 where = f"{plan.measure_places.get(label, str(path))}: {subject.name} × {label}"
                 try:
-                    _check(measure, subject)
+                    _check(measure, examples.lend(subject, measure))
                 except AssayError as error:
                     failing[subject.name, label] = str(error)
                     if pairs:

@@ -18,6 +18,7 @@ from assay.plans.reading import Reading
 from assay.plans.settings import Node, build, convert, read_yaml
 from assay.plans.stimuli import STIMULI
 from assay.runs.evaluate import evaluate
+from assay.runs.examples import Examples
 from assay.runs.executor import Resources
 from assay.runs.run import Run
 from assay.stimuli import Labelled, transform_named
@@ -39,6 +40,7 @@ class Plan:
         places: File, line and key of each subject, for errors.
         measure_places: File, line and key of each measure, by label.
         folder: Folder of the plan's file, where modules that the plan names are found first.
+        data: The labelled data for every measure that names none of its own, if there are any.
     """
 
     subjects: tuple[SubjectSource, ...]
@@ -50,6 +52,12 @@ class Plan:
     places: tuple[str, ...] = ()
     measure_places: dict[str, str] = field(default_factory=dict)
     folder: Path = field(default_factory=Path)
+    data: Labelled | None = None
+
+    @property
+    def examples(self) -> Examples:
+        """An input for the networks that have none, where a measure needs one: of the data or of other stimuli."""
+        return Examples(self.measures.values(), self.data)
 
     def load_subjects(self, problems: Collector | None = None) -> list[Subject]:
         """Make the networks of the plan and load their weights.
@@ -85,6 +93,7 @@ class Plan:
                 processes=processes,
                 resources=self.resources,
                 plan=self.text,
+                example=self.data,
             )
 
 
@@ -134,6 +143,7 @@ def read_plan(path: str | Path, problems: Collector) -> Plan:
         places=tuple(where for _, where in sources.values()),
         measure_places={label: where for label, (_, where) in measures.items()},
         folder=path.parent,
+        data=data if "data" in reading.entries and data is not STAND_IN else None,
     )
 
 

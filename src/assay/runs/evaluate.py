@@ -20,6 +20,7 @@ from assay.measures.base import Measure
 from assay.runs.arguments import as_folder, as_measures, as_seed, as_subjects
 from assay.runs.cells import DONE, FOLDER, CellInfo, CellKey, write_cell
 from assay.runs.describing import measure_record
+from assay.runs.examples import Examples
 from assay.runs.executor import Job, Lost, Resources, Workers, execute
 from assay.runs.manifest import Manifest, SubjectRecord, environment, now
 from assay.runs.measuring import CellOrder, do_cell
@@ -45,6 +46,7 @@ def evaluate(
     resources: Resources | None = None,
     only: Mapping[str, Collection[str]] | None = None,
     plan: Mapping[str, Any] | None = None,
+    example: Any = None,
 ) -> Run:
     """Ask every measure of every subject and keep the answers in a run folder.
 
@@ -66,6 +68,8 @@ def evaluate(
         resources: What each cell needs on the cluster.
         only: For a measure's label, the names of the only subjects that it is asked of; by default of all.
         plan: The plan this came from, for the manifest.
+        example: An input, or the shape of one without the batch axis, for subjects that have no example, under measures
+            without stimuli, such as `Norms`; by default the first of the stimuli of the other measures.
 
     Returns:
         The run, done except for what failed (see `Run.failures`); its ``outcome`` says how many cells were there
@@ -88,7 +92,8 @@ def evaluate(
     workers = Workers(processes=processes, ray=ray)
     listed = as_subjects(subjects)
     needed = resources or Resources()
-    return _Evaluation(as_folder(run), labelled, as_seed(seed), workers, needed, only or {}, plan)(listed)
+    examples = Examples(labelled.values(), example)
+    return _Evaluation(as_folder(run), labelled, as_seed(seed), workers, needed, only or {}, plan, examples)(listed)
 
 
 class _Evaluation:
@@ -103,9 +108,10 @@ class _Evaluation:
         resources: Resources,
         only: Mapping[str, Collection[str]],
         plan: Mapping[str, Any] | None,
+        examples: Examples,
     ) -> None:
         self.folder, self.measures, self.seed = folder, measures, seed
-        self.workers, self.resources, self.only = workers, resources, only
+        self.workers, self.resources, self.only, self.examples = workers, resources, only, examples
         before = Manifest.read_if_there(folder)
         self.present = set(folder.names(FOLDER, DONE))
         with remembering():
@@ -161,13 +167,17 @@ class _Evaluation:
             content = subject.fingerprint  # hashed once, not once per measure
             self.manifest.subjects[subject.name] = _subject_record(subject, content)
             keys = {
-                label: CellKey(subject.name, label, _combined(content, self.prints[label], self.seed))
+                label: CellKey(subject.name, label, self._key(subject, content, label))
                 for label in self.measures
                 if subject.name in self.only.get(label, (subject.name,))
             }
             self.manifest.cells += keys.values()
             self.total += len(keys)
             yield subject, keys
+
+    def _key(self, subject: Subject, content: str, label: str) -> str:
+        lent = self.examples.fingerprint(self.examples.lend(subject, self.measures[label]), subject)
+        return _combined(content, self.prints[label], self.seed, lent)
 
     def _jobs(self, planned: Iterable[tuple[Subject, dict[str, CellKey]]]) -> Iterator[Job]:
         """The cells that are missing, or that the subject, as it is now, would not give again."""
@@ -181,7 +191,8 @@ class _Evaluation:
                 if key.done not in self.present:
                     self.changes.tell(key)
                 own = CellOrder(self.folder, key, self.seed, arithmetic)
-                yield Job(own, subject, self.measures[label], self.resources)
+                measure = self.measures[label]
+                yield Job(own, self.examples.lend(subject, measure), measure, self.resources)
         report("cells", self.found, self.total)
 
     def _write_manifest(self, every_s: float = 0.0) -> None:
@@ -195,13 +206,14 @@ def measure_fingerprint(measure: Measure) -> str:
     return fingerprint(measure.name or type(measure).__qualname__, measure)
 
 
-def cell_fingerprint(subject: Subject, measure: Measure, seed: int) -> str:
-    """Content of a cell: the subject, the measure, the seed."""
-    return _combined(subject.fingerprint, measure_fingerprint(measure), seed)
+def cell_fingerprint(subject: Subject, measure: Measure, seed: int, examples: Examples | None = None) -> str:
+    """Content of a cell: the subject, the measure, the seed, and the kind of example that a run lends the subject."""
+    lent = "" if examples is None else examples.fingerprint(examples.lend(subject, measure), subject)
+    return _combined(subject.fingerprint, measure_fingerprint(measure), seed, lent)
 
 
-def _combined(subject: str, measure: str, seed: int) -> str:
-    return fingerprint(CELL_VERSION, measure, subject, seed)
+def _combined(subject: str, measure: str, seed: int, lent: str) -> str:
+    return fingerprint(CELL_VERSION, measure, subject, seed, *([lent] if lent else []))
 
 
 def _subject_record(subject: Subject, content: str) -> SubjectRecord:

@@ -522,7 +522,9 @@ class Strange(nn.Module):
 def test_networks_without_norms_are_errors():
     with pytest.raises(AssayError, match="'ReLU' has no linear or convolutional layer"):
         Norms(shape=(3,))(Subject(nn.ReLU()))
-    with pytest.raises(AssayError, match=r"no input of 'Linear' is known: give shape=\(…\)"):
+    with pytest.raises(
+        AssayError, match=r"no input of 'Linear' is known: give the measure shape=.*in a plan 'shape: \[3"
+    ):
         Norms()(Subject(nn.Linear(2, 2)))
     with pytest.raises(AssayError, match=r"'Linear' cannot take inputs of shape \(3,\)"):
         Norms(shape=(3,)).check(Subject(nn.Linear(2, 2)))

@@ -141,7 +141,7 @@ def path_norm(subject: Subject, shape: tuple[int, ...] | None = None) -> float:
 
 @dataclass(frozen=True)
 class Norms(Measure):
-    """Norms of the weights, of each layer and of the whole network; needs no data.
+    """Norms of the weights, of each layer and of the whole network; needs only the shape of an input.
 
     Layers are the linear and convolutional ones, as called, W_i with the batch norm after it folded in; a batch norm
     after anything else is a diagonal layer. L is how many there are. Biases count in the path norm and the number of
@@ -157,7 +157,8 @@ class Norms(Measure):
     Args:
         convolution: Which spectral norm a convolution has: ``reshaped`` (see `spectral_norm`) as in published
             comparisons, or ``circular`` (see `convolution_norm`), the norm of the layer on its map; slower.
-        shape: Shape of one input, without the batch axis; by default that of the subject's example.
+        shape: Shape of one input, without the batch axis; by default that of the subject's example, or in a run that of
+            the stimuli of other measures.
 
     Example:
         >>> net = torch.nn.Linear(2, 2)

@@ -56,8 +56,8 @@ class Portraits:
         seeds: Replicates by quantity and recipe.
         ratio: Quantities whose spread is proportional to their size, such as a margin.
         trained: Number of networks that ``seeds`` rests on.
-        bound: Level of the prediction bound on the spread of another recipe. With 90 % two networks of a recipe that
-            is left out are said to differ in under 5 % of reports (``reproductions/reference-networks``).
+        bound: Level of the prediction bound on the spread of another recipe. With 90 %, two networks of a recipe of
+            training that is left out are said to differ in under 5 % of reports (``reproductions/reference-networks``).
     """
 
     networks: tuple[Portrait, ...] = ()

@@ -9,10 +9,11 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-from torch import nn
+from torch import Tensor, nn
 
-from assay import AssayError, Measure, Subject
+from assay import AssayError, Measure, Run, Subject
 from assay.core.determinism import seeded
+from assay.core.progress import listening
 from assay.plans.examination import Question, examine, questions
 from assay.plans.examination_record import ExaminationRecord
 from assay.report import document
@@ -37,8 +38,7 @@ def data() -> Labelled:
 
 @pytest.fixture(scope="module")
 def run(data, tmp_path_factory):
-    front_end = nn.Sequential(nn.Conv2d(1, 5, 3), nn.ReLU())
-    subjects = [Subject(classifier(0), "a"), Subject(classifier(1), "b"), Subject(front_end, "front end")]
+    subjects = [Subject(classifier(0), "a"), Subject(classifier(1), "b"), Subject(front_end(), "front end")]
     return examine(subjects, str(tmp_path_factory.mktemp("examined") / "run"), data=data, seconds=ENDLESS)
 
 
@@ -61,8 +61,68 @@ def test_cheaper_questions_come_first(data):
     assert costs == sorted(costs)
 
 
+def front_end() -> nn.Module:
+    with seeded(2):
+        return nn.Sequential(nn.Conv2d(1, 5, 3), nn.ReLU())
+
+
+def test_a_first_examination_says_that_all_was_measured(run):
+    assert (run.outcome.kept, run.outcome.measured, run.outcome.failed) == (0, len(run.keys), 0)
+    assert run.manifest.started <= min(cell.started for cell in run.cells)
+    assert run.manifest.ended >= max(cell.started for cell in run.cells)
+
+
+def test_progress_counts_the_cells_of_all_questions(data, tmp_path):
+    heard = []
+    with listening(lambda *step: heard.append(step)):
+        done = examine(Subject(classifier(0), "a"), tmp_path, data=data, seconds=ENDLESS)
+    cells = [(steps, total) for what, steps, total in heard if what == "cells"]
+    assert {total for _, total in cells} == {len(done.keys)}
+    assert [steps for steps, _ in cells] == sorted(steps for steps, _ in cells)
+
+
+def test_other_networks_do_not_replace_those_that_were_examined(tmp_path):
+    a, b = Subject(classifier(0), "a"), Subject(classifier(1), "b")
+    examine(a, tmp_path, shape=(1, 16, 16), seconds=1e-6)
+    sentence = r"holds what was measured of 'a', .* given \('b'\): give another folder .*--run"
+    with pytest.raises(AssayError, match=sentence):
+        AssayError, match=r"holds what was measured of 'a', .* given \('b'\): give another folder .*--run"
+    ):
+        examine(b, tmp_path, shape=(1, 16, 16), seconds=1e-6)
+    assert Run(tmp_path).subjects == ["a"]
+    both = examine([a, b], tmp_path, shape=(1, 16, 16), seconds=1e-6)
+    assert both.subjects == ["a", "b"] and (both.outcome.kept, both.outcome.measured) == (1, 1)
+
+
+class Reader(nn.Module):
+    """A network of words, whose inputs are whole numbers by name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        with seeded(0):
+            self.words, self.classes = nn.Embedding(50, 8), nn.Linear(8, 2)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        shown = attention_mask[..., None].float()
+        return self.classes((self.words(input_ids) * shown).sum(1) / shown.sum(1))
+
+
+def test_networks_of_words_are_examined(tmp_path):
+    rng = np.random.default_rng(0)
+    words = {"input_ids": rng.integers(0, 50, (120, 6)), "attention_mask": np.ones((120, 6), int)}
+    done = examine({"reader": Reader()}, tmp_path, data=Labelled(words, np.arange(120) % 2), seconds=ENDLESS)
+    assert {"norms", "clusters"} <= set(done.measures) and not done.failures
+    ids = examine(
+        {"ids": nn.Sequential(nn.Embedding(50, 4), nn.Flatten(), nn.Linear(24, 2))},
+        tmp_path / "ids",
+        data=(words["input_ids"], np.arange(120) % 2),
+        seconds=ENDLESS,
+    )
+    assert {"norms", "clusters"} <= set(ids.measures) and not ids.failures
+
+
 def test_examining_again_asks_the_same_and_measures_nothing(run, data, caplog):
-    subjects = [Subject(classifier(0), "a"), Subject(classifier(1), "b")]
+    subjects = [Subject(classifier(0), "a"), Subject(classifier(1), "b"), Subject(front_end(), "front end")]
     chosen = json.loads(run.folder.read("examination.json"))
     with caplog.at_level("INFO", logger="assay"):
         again = examine(subjects, run.path, data=data, seconds=ENDLESS)
@@ -165,7 +225,7 @@ def test_a_machine_that_becomes_busy_shows_less_and_says_so(tmp_path, monkeypatc
     assert list(record.sizes) == list(counts) and record.sizes["a"] == 10_000
     assert all(100 <= record.sizes[label] < 5000 for label in "cde")
     assert "times as long as was estimated" in record.notes["e"] and record.notes["e"] in caplog.text
-    (section,) = [s for s in document(done).sections if s.title == "Left out for want of time"]
+    (section,) = [s for s in document(done).sections if s.title == "Left out or shown with less, for want of time"]
     assert isinstance(section.blocks[0], Items) and section.blocks[0].items == tuple(record.notes.values())
 
 

@@ -9,6 +9,7 @@ import torch
 import assay
 from assay.report.document import DotChart, Items, Table
 from assay.report.measures.section import section_of
+from assay.stats.differences import interval
 
 
 @pytest.fixture(scope="module")
@@ -39,3 +40,33 @@ def test_every_measure_of_numbers_has_a_sentence_a_chart_and_its_table(run, labe
         assert [series.name for series in chart.series] == ["a", "b"]
         assert {mark.value for mark in chart.marks} <= set(values)
     assert label == "sharpness" or any(isinstance(block, DotChart) for block in blocks)
+
+
+def section_blocks(run, label):
+    blocks = section_of(label)(label, run.manifest.measures[label], run)
+    (chart,) = [block for block in blocks if isinstance(block, DotChart)]
+    (table,) = [block for block in blocks if isinstance(block, Table)]
+    return chart, table.frame
+
+
+@pytest.mark.parametrize("label", ["margins", "clusters"])
+def test_a_number_has_the_interval_of_its_sentence_in_the_table_too(run, label):
+    _, table = section_blocks(run, label)
+    for subject, numbers in run.evidence(label).items():
+        for number in numbers:
+            (row,) = table[
+                (table.subject == subject) & (table.value == number.value) & (table.n == number.n)
+            ].itertuples()
+            assert (row.low, row.high) == interval(number)
+
+
+def test_margins_show_the_median_between_the_percentiles(run):
+    chart, _ = section_blocks(run, "margins")
+    assert chart.groups == ("percentile 1", "percentile 10", "median", "percentile 90")
+
+
+def test_a_caption_speaks_of_intervals_and_of_a_comparison_only_where_there_are_any(run, tmp_path):
+    assert section_blocks(run, "margins")[0].caption == "margins: networks compared (bars: 95 % intervals)"
+    assert section_blocks(run, "norms")[0].caption == "norms: networks compared"
+    alone = assay.evaluate({"a": torch.nn.Linear(4, 2)}, assay.Norms(shape=(4,)), tmp_path)
+    assert section_blocks(alone, "norms")[0].caption == "norms of a"

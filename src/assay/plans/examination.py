@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import nn
 
+from assay.core.arrays import batch_length
 from assay.core.durations import duration, seconds_of
 from assay.core.errors import AssayError
 from assay.core.folder import Folder
+from assay.core.progress import of_more
 from assay.core.shapes import shape_of
 from assay.measures.base import Measure
 from assay.measures.complexity.augmentation import AugmentationRobustness
@@ -30,7 +31,9 @@ from assay.plans.examination_record import ExaminationRecord
 from assay.plans.pace import Pace
 from assay.runs.arguments import as_folder, as_subjects
 from assay.runs.evaluate import evaluate
-from assay.runs.run import Run
+from assay.runs.examples import Examples
+from assay.runs.manifest import Manifest, now
+from assay.runs.run import Outcome, Run
 from assay.stimuli.camera import camera_sequences
 from assay.stimuli.datasets import as_images, as_labelled
 from assay.stimuli.families import Family, ParametricTest
@@ -79,7 +82,9 @@ def questions(shape: Sequence[int], data: Labelled | None, images: Images | None
         data: Pictures with their classes, for the questions about classes; None for none.
         images: Pictures to transform; None for none.
     """
-    asked = [Question("norms", 1, lambda n: Norms(shape=tuple(shape)), 1, 1)]
+    # Inputs by name, or numbers of words, are more than a shape: the run shows the first of them.
+    norms = Norms() if data is not None and _are_words_or_named(data) else Norms(shape=tuple(shape))
+    asked = [Question("norms", 1, lambda n: norms, 1, 1)]
     is_picture = len(shape) == 3 and shape[0] in (1, 3) and min(shape[1:]) >= 8
     if is_picture:
         size, channels = int(shape[1]), int(shape[0])
@@ -93,12 +98,12 @@ def questions(shape: Sequence[int], data: Labelled | None, images: Images | None
         ]
     if images is not None and is_picture:
         turned = Family("rotation", tuple(range(-40, 41, 10)))
-        inputs = images.array
+        inputs, source = images.array, images.source
         asked.append(
             Question(
                 "invariance to rotation",
                 2 * len(turned.magnitudes),
-                lambda n: Invariance(ParametricTest(Images(inputs[:n]), (turned,)), units="centre"),
+                lambda n: Invariance(ParametricTest(Images(inputs[:n], source=source), (turned,)), units="centre"),
                 min(len(inputs), 1000),
                 min(len(inputs), 300),
             )
@@ -154,7 +159,7 @@ def examine(
 
     Args:
         subjects: The networks, subjects or bare modules; they take inputs of one shape.
-        run: Folder of the run.
+        run: Folder of the run. Where networks were examined in it before, they must be among the subjects.
         data: Labelled inputs for the questions about classes: perturbation, margins, sharpness, clusters, augmentation;
             in any form that `assay.stimuli.as_labelled` accepts.
         images: Pictures for invariance to rotation, in any form that `assay.stimuli.as_images` accepts; those of
@@ -174,6 +179,7 @@ def examine(
     networks = list(as_subjects(subjects))
     if not networks:
         raise AssayError("there are no networks to examine: give at least one")
+    _require_those_there(folder, networks)
     labelled = None if data is None else as_labelled(data)
     pictures = None if images is None else as_images(images)
     of_data = labelled.shape if labelled else tuple(pictures.array.shape[1:]) if pictures else ()
@@ -182,7 +188,10 @@ def examine(
         sample = labelled.sample(1000, seed).inputs
         pictures = None if isinstance(sample, Mapping) else Images(sample, source=labelled.source)
     pace = Pace(given, clock)
-    per_input = {subject.name: _seconds_per_input(subject, input_shape, seed, clock) for subject in networks}
+    timed: Any = np.random.default_rng(seed).random((_TIMED_INPUTS, *input_shape), dtype=np.float32)
+    if labelled is not None and input_shape == labelled.shape:
+        timed = labelled.shown(slice(0, _TIMED_INPUTS))
+    per_input = {subject.name: _seconds_per_input(subject, timed, clock) for subject in networks}
     log.info("a pass takes %.1f ms an input; %s are given", 1e3 * sum(per_input.values()), duration(given))
     wanted = []
     notes: dict[str, str] = {}  # of the questions that cannot be asked of any network
@@ -200,7 +209,7 @@ def examine(
             wanted.append(_Asked(question, able, sum(per_input[name] for name in able)))
         else:
             notes[question.label] = f"{question.label} is not asked: {next(iter(refused.values()))}."
-    done = _ask(wanted, networks, folder, pace, seed, notes)
+    done = _ask(wanted, networks, folder, pace, seed, notes, labelled)
     if done is None:
         why = next(iter(notes.values()), "")
         raise AssayError(f"nothing can be asked of these networks in this time ({why.removesuffix('.')})")
@@ -236,8 +245,10 @@ def _ask(
     pace: Pace,
     seed: int,
     notes: dict[str, str],
+    data: Labelled | None,
 ) -> Run | None:
     """Ask question after question, each with as much as then fits into the time; ``notes`` are added to and kept."""
+    begun, newly = now(), 0
     record = ExaminationRecord.read(folder)
     record.notes, record.time = notes, ""
     measures: dict[str, Measure] = {}
@@ -255,16 +266,44 @@ def _ask(
         record.write(folder)  # before it is asked: an examination that is stopped goes on with the same inputs
         measures[label], only[label] = question.make(n), asked.able
         begin = pace.spent
-        done = evaluate(list(subjects), measures, folder.url, seed=seed, only=only)
+        cells = sum(map(len, only.values())) + sum(len(later.able) for later in wanted[place + 1 :])
+        with of_more("cells", cells):
+            done = evaluate(list(subjects), measures, folder.url, seed=seed, only=only, example=data)
         measured = 0 if done.outcome is None else done.outcome.measured
+        newly += measured
         if measured:
             pace.learn(asked.seconds(n) * measured / len(asked.able), pace.spent - begin)
     if pace.spent > pace.seconds * _LATE:
         record.time = f"The examination took {duration(pace.spent)}; {duration(pace.seconds)} were given."
         log.info(record.time)
-    if done is not None:
-        record.write(folder)
-    return done
+    if done is None:
+        return None
+    record.write(folder)
+    return _as_one(done, begun, newly)
+
+
+def _as_one(done: Run, begun: str, measured: int) -> Run:
+    """The run of the last question as that of the whole examination: when it began, and what was measured in it."""
+    manifest = done.manifest
+    manifest.started = begun
+    manifest.write(done.folder)
+    measured = min(measured, done.done)
+    failed = 0 if done.outcome is None else done.outcome.failed
+    return Run(done.folder, Outcome(done.done - measured, measured, failed))
+
+
+def _require_those_there(folder: Folder, networks: Sequence[Subject]) -> None:
+    """Refuse a folder in which other networks were examined, which the run of these would replace."""
+    before = Manifest.read_if_there(folder)
+    there = [] if before is None else list(before.subjects)
+    given = {subject.name for subject in networks}
+    if before is None or set(there) <= given:
+        return
+    raise AssayError(
+        f"run={folder.url!r} holds what was measured of {', '.join(map(repr, there))}, and not all of these are among "
+        f"the networks given ({', '.join(map(repr, sorted(given)))}): give another folder (on the command line "
+        "--run), or those networks too"
+    )
 
 
 def _note(asked: _Asked, n: int, pace: Pace) -> str:
@@ -288,9 +327,10 @@ def _refusals(
 ) -> dict[str, str]:
     """The networks that a question, made into this measure, cannot be asked of, each with the reason."""
     reasons = {}
+    examples = Examples([measure], data)
     for subject in subjects:
         try:
-            measure.check(subject)
+            measure.check(examples.lend(subject, measure))
             if question.of_classes and data is not None:
                 _require_a_score_for_each_class(subject, data)
         except AssayError as error:
@@ -306,10 +346,14 @@ def _require_a_score_for_each_class(subject: Subject, data: Labelled) -> None:
         raise AssayError(f"it has {scores.shape[1]} outputs and the data have {classes} classes")
 
 
-def _seconds_per_input(subject: Subject, shape: Sequence[int], seed: int, clock: Callable[[], float]) -> float:
-    """Time a pass of a few random inputs, after one to warm up."""
-    x = torch.from_numpy(np.random.default_rng(seed).random((_TIMED_INPUTS, *shape), dtype=np.float32))
-    subject(x)
+def _are_words_or_named(data: Labelled) -> bool:
+    """Whether inputs are whole numbers, such as those of words, or several by name."""
+    return isinstance(data.inputs, Mapping) or np.issubdtype(data.inputs.dtype, np.signedinteger)
+
+
+def _seconds_per_input(subject: Subject, inputs: Any, clock: Callable[[], float]) -> float:
+    """Time a pass of a few inputs, after one to warm up."""
+    subject(inputs)
     begin = clock()
-    subject(x)
-    return (clock() - begin) / _TIMED_INPUTS
+    subject(inputs)
+    return (clock() - begin) / batch_length(inputs)

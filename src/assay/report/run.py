@@ -29,7 +29,7 @@ def document(run: Run) -> Document:
         blocks = [Text("No cell of this measure is done.")] if table.empty else show(label, record, run)
         sections.append(Section(label, tuple(blocks), folded=fold))
     if sentences := ExaminationRecord.read(run.folder).sentences:
-        sections.append(Section("Left out for want of time", (Items(tuple(sentences)),)))
+        sections.append(Section("Left out or shown with less, for want of time", (Items(tuple(sentences)),)))
     if failures := run.failures:
         blocks = [Failure(f"{f.subject} × {f.measure}", f.error or "", f.traceback or "") for f in failures]
         sections.append(Section("Failures", tuple(blocks)))

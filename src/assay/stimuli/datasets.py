@@ -189,7 +189,7 @@ def _samples(data: Any, limit: int, argument: str, labelled: bool) -> Samples:
     if isinstance(data, pd.DataFrame):
         return read_frame(data, limit, argument, labelled)
     if isinstance(data, Mapping):
-        return Samples(*named_parts(data, argument, labelled), "given")
+        return Samples(*named_parts(data, argument, labelled), "arrays in memory")
     if isinstance(data, (np.ndarray, torch.Tensor)):
         if labelled:
             raise AssayError(
@@ -197,7 +197,7 @@ def _samples(data: Any, limit: int, argument: str, labelled: bool) -> Samples:
             )
         return Samples(data, None, type(data).__name__)
     if isinstance(data, (tuple, list)) and len(data) == 2 and _is_pair(data[0], data[1], labelled):
-        return Samples(data[0], data[1], "given")
+        return Samples(data[0], data[1], "arrays in memory")
     if not is_dataset(data):
         raise AssayError(_unusable(data, argument, wanted))
     return read_samples(data, limit, argument, labelled)

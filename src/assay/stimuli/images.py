@@ -28,7 +28,7 @@ class Images:
 
     array: Array
     labels: Array | None = None
-    source: str = "given"
+    source: str = "arrays in memory"
 
     def __post_init__(self) -> None:
         array = as_array(self.array, f"images of {self.source}")

@@ -46,7 +46,7 @@ class Labelled:
 
     inputs: Array | Mapping[str, Array]
     labels: Array
-    source: str = "given"
+    source: str = "arrays in memory"
     class_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

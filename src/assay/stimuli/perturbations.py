@@ -264,3 +264,14 @@ def _require_range(perturbation: Perturbation) -> None:
     low, high = perturbation.low, perturbation.high
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise AssayError(f"{perturbation.name}: low={low} and high={high} must be finite, low below high")
+
+
+def in_words(perturbation: str) -> str:
+    """What readers call a perturbation of this name.
+
+    Example:
+        >>> in_words("intra"), in_words("translation_x")
+        ('mixup within classes', 'translation x')
+    """
+    mixup = {"intra": "mixup within classes", "inter": "mixup between classes"}
+    return mixup.get(perturbation, perturbation.replace("_", " "))

@@ -26,7 +26,7 @@ class Sequences:
     """A set of clips to show, and where they come from."""
 
     clips: tuple[Clip, ...]
-    source: str = "given"
+    source: str = "memory"
 
     def __post_init__(self) -> None:
         if not isinstance(self.clips, (tuple, list)) or not all(isinstance(clip, Clip) for clip in self.clips):

@@ -87,7 +87,10 @@ def require_classes(subject: Subject, data: Labelled, finite: bool = True) -> No
     """Check that a network takes the data and distinguishes at least as many classes as they have, two or more."""
     scored = class_scores(subject, data.shown(slice(0, 1), subject.device), finite=finite).shape[1]
     if scored < max(data.classes, 2):
-        raise AssayError(f"{subject.name!r} tells {scored} classes, {data.source} has {data.classes}")
+        raise AssayError(
+            f"{subject.name!r} distinguishes {scored} classes, and the data ({data.source}) have {data.classes}: give "
+            "data of the classes that it was trained on"
+        )
 
 
 def batches(data: Labelled, size: int, device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:

@@ -189,7 +189,7 @@ def test_bad_pictures_settings_and_networks_are_errors():
     assert len(AugmentationRobustness(beyond, ("flip",))(subject))
     with pytest.raises(AssayError, match="cannot take"):
         AugmentationRobustness(data)(Subject(nn.Linear(3, 10)))
-    with pytest.raises(AssayError, match="tells 2 classes, given has 10"):
+    with pytest.raises(AssayError, match=r"distinguishes 2 classes, and the data .*have 10"):
         AugmentationRobustness(Labelled(data.inputs, np.array([0, 1, 2, 9]))).check(Subject(Brightest()))
 
 

@@ -127,6 +127,8 @@ def test_what_is_wrong_with_rounds_is_said():
     assert row.status == (
         f"{ones.count(0)} rounds with one class left out, {ones.count(1)} rounds with a class of one image"
     )
+    (row,) = ClusterSeparation(Labelled(data.inputs[:3], np.array([0, 0, 1])), rounds=1)(subject).itertuples()
+    assert row.status == "1 round with a class of one image"
     constant = nn.Sequential(nn.Linear(5, 6))
     nn.init.zeros_(constant[0].weight)
     (row,) = ClusterSeparation(data)(Subject(constant)).itertuples()
@@ -135,7 +137,7 @@ def test_what_is_wrong_with_rounds_is_said():
 
 def test_bad_settings_data_and_networks_are_errors():
     data = pictures()
-    with pytest.raises(AssayError, match="given has one class"):
+    with pytest.raises(AssayError, match="have one class"):
         ClusterSeparation(Labelled(np.eye(3), np.ones(3, int)))
     for setting in ("rounds", "images", "pool", "batch_size"):
         with pytest.raises(AssayError, match=f"{setting}=0 must be at least"):

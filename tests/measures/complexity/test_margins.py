@@ -273,9 +273,9 @@ def test_of_a_layer_that_returns_several_tensors_the_first_is_measured():
 
 def test_networks_and_data_that_do_not_fit_are_errors():
     data = Labelled(np.eye(3), np.arange(3))
-    with pytest.raises(AssayError, match="'Linear' tells 2 classes, given has 3"):
+    with pytest.raises(AssayError, match=r"'Linear' distinguishes 2 classes, and the data .*have 3"):
         Margins(data)(Subject(nn.Linear(3, 2)))
-    with pytest.raises(AssayError, match="'Linear' tells 1 classes"):
+    with pytest.raises(AssayError, match="'Linear' distinguishes 1 classes"):
         Margins(Labelled(np.eye(3), np.zeros(3, int)))(Subject(nn.Linear(3, 1)))
     with pytest.raises(AssayError, match=r"'Linear' cannot take inputs of shape \(3,\)"):
         Margins(data).check(Subject(nn.Linear(4, 3)))

@@ -238,7 +238,7 @@ def test_bad_settings_and_networks_are_errors():
         Sharpness(data, kinds=("sigmas",))  # type: ignore[arg-type]
     with pytest.raises(AssayError, match="'Flatten' has no weights to move"):
         Sharpness(data)(Subject(nn.Flatten()))
-    with pytest.raises(AssayError, match="tells 2 classes, given has 4"):
+    with pytest.raises(AssayError, match=r"distinguishes 2 classes, and the data .*have 4"):
         Sharpness(Labelled(np.eye(4), np.arange(4)))(subject)
     nn.init.constant_(subject.module.weight, float("nan"))
     with pytest.raises(AssayError, match="outputs that are not finite"):

@@ -368,7 +368,7 @@ def test_layers_that_are_not_there(settings, words):
 
 def test_labels_beyond_the_outputs_and_outputs_that_are_no_classes():
     data = pictures(20, 5)
-    with pytest.raises(AssayError, match="tells 4 classes, given has 5"):
+    with pytest.raises(AssayError, match=r"distinguishes 4 classes, and the data .*have 5"):
         PerturbationResponse(data)(network("mlp", pictures()))
     with pytest.raises(AssayError, match="not one number for each class"):
         PerturbationResponse(data)(Subject(nn.Identity()))

@@ -76,9 +76,10 @@ class ClusterSeparation(Measure):
     squares of side ``pool``. A round with one class only has no index and is left out; a class with one image has no
     scatter, counts as the definition says, and is mentioned in the status.
 
-    Table: one row: ``value`` is the mean over rounds, ``low``, ``high`` its 95 % interval (bootstrap over rounds),
-    ``n`` the rounds. ``status``: ``ok``, ``undefined`` (no round has an index, or two classes coincide), or what is
-    wrong with how many rounds.
+    Table: one row: ``value`` is the mean over rounds, ``low``, ``high`` its 95 % interval (bootstrap over rounds, as
+    if they shared no inputs; a report shows the wider interval that counts what they share), ``n`` the rounds.
+    ``status``: ``ok``, ``undefined`` (no round has an index, or two classes coincide), or what is wrong with how many
+    rounds.
 
     Args:
         data: The inputs and labels that the network was trained on.
@@ -120,7 +121,7 @@ class ClusterSeparation(Measure):
             if getattr(self, setting) < least:
                 raise AssayError(f"{setting}={getattr(self, setting)} must be at least {least}")
         if self.data.labels.min() == self.data.labels.max():
-            raise AssayError(f"{self.data.source} has one class: separation needs at least 2")
+            raise AssayError(f"the data ({self.data.source}) have one class: separation needs at least 2")
 
     def check(self, subject: Subject) -> None:
         """Check that the network takes an input and has the layer."""
@@ -149,10 +150,11 @@ class ClusterSeparation(Measure):
             rounds_with_a_single_image += bool((counts == 1).any())
             indices.append(davies_bouldin_index(self._features(subject, layer, drawn), labels))
         remarks = {
-            "rounds with one class left out": rounds_with_one_class,
-            "rounds with a class of one image": rounds_with_a_single_image,
+            "with one class left out": rounds_with_one_class,
+            "with a class of one image": rounds_with_a_single_image,
         }
-        status = ", ".join(f"{count} {remark}" for remark, count in remarks.items() if count) or "ok"
+        said = (f"{n} round{'' if n == 1 else 's'} {remark}" for remark, n in remarks.items() if n)
+        status = ", ".join(said) or "ok"
         value = float(np.mean(indices)) if indices else NAN
         if not np.isfinite(value):
             return Measured.of([row(QUANTITY, NAN, len(indices), layer=layer, status="undefined")])

@@ -7,7 +7,7 @@ them".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 from typing import Any, ClassVar, Literal
 
@@ -165,7 +165,11 @@ class Sharpness(Measure):
     def evidence(self, measured: Measured) -> list[Evidence]:
         """The logarithm of the inverse squared size of every kind of perturbation of the weights."""
         shown = {kind: f"sharpness, log 1/{kind}²" for kind in self.kinds}
-        return from_rows(measured, [(f"log inverse squared {kind}", name, "lower") for kind, name in shown.items()])
+        found = from_rows(measured, [(f"log inverse squared {kind}", name, "lower") for kind, name in shown.items()])
+        return [
+            one if one.status == "ok" else replace(one, status=f"size {one.status}, where the search ends")
+            for one in found
+        ]
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
         """Take the logarithm of the inverse squared size of every kind."""

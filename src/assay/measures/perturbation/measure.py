@@ -21,7 +21,7 @@ from assay.measures.table import Predictor, require_sample
 from assay.stats.bootstrap import counts, percentile_interval
 from assay.stats.evidence import Better, Evidence
 from assay.stimuli.labelled import Labelled
-from assay.stimuli.perturbations import Perturbation
+from assay.stimuli.perturbations import Perturbation, in_words
 from assay.stimuli.perturbations import perturbation as perturbation_named
 from assay.subject.anatomy import nonlinearity_after, require_visible_layers, weighted_layers
 from assay.subject.classifier import require_classes
@@ -152,7 +152,7 @@ class PerturbationResponse(Measure):
         directions: dict[str, Better] = {"gi": "lower", "mean accuracy": "higher"}
         for quantity, better in directions.items():
             for number, row in table[table["quantity"] == quantity].iterrows():
-                kind = _IN_WORDS.get(row["perturbation"], str(row["perturbation"]).replace("_", " "))
+                kind = in_words(str(row["perturbation"]))
                 of = f"{kind} at {'the input' if row['at'] == INPUT else row['at']}"
                 shown = f"Gi-score (Gini) under {of}" if quantity == "gi" else f"mean accuracy under {of}"
                 draws = measured.draws.get(int(str(number)), np.zeros(0))
@@ -234,9 +234,6 @@ class PerturbationResponse(Measure):
             raise AssayError(f"layer={layer}: {subject.name!r} has {len(names)} layers with weights")
         name = names[layer - 1]
         return name if self.nonlinearity == "before" else nonlinearity_after(subject, name) or name
-
-
-_IN_WORDS = {"intra": "mixup within classes", "inter": "mixup between classes"}
 
 
 def _resampled(right: Array, draws: int, seed: int) -> Array:

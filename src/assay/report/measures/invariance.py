@@ -45,8 +45,9 @@ def section(label: str, record: MeasureRecord, tables: Tables) -> list[Any]:
         Text(
             f"Shown: {settings['test']['is']}. A unit fires on {rate:.2%} of the stimuli; its score is how much more "
             "often it fires on transforms of what drives it most: "
-            f"{1 / rate:.0f} is complete invariance; 1 is none, or 1/m of complete where a trajectory of m stimuli "
-            f"holds the stimulus itself. A layer's score is the mean of its best {settings['top']:.0%} of units."
+            f"{1 / rate:.0f} is complete invariance, and 1 is none. Where the transforms of a stimulus include the "
+            f"stimulus itself, a score without invariance is {1 / rate:.0f}/m instead of 1, with m the number of "
+            f"transforms. A layer's score is the mean of its best {settings['top']:.0%} of units."
         )
     ]
     blocks += _warnings(table)

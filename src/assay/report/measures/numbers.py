@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ from assay.report.measures.sentences import number_sentences
 from assay.report.measures.stimuli import inputs_shown
 from assay.runs.manifest import MeasureRecord
 from assay.runs.tables import Tables
+from assay.stats.differences import interval
+from assay.stats.evidence import Evidence
 
 NOTES = {
     "value": "the number itself",
@@ -24,15 +26,26 @@ NOTES = {
     "status": "ok, or what is wrong with the value",
 }
 
+MEDIAN, PERCENTILE = "normalised margin median", "normalised margin p"
+
 
 @dataclass(frozen=True)
 class Shown:
-    """Which quantities of a measure share a chart, what its axis says, and what a reader should know first."""
+    """Which quantities of a measure share a chart, what its axis says, and what a reader should know first.
+
+    Args:
+        label: What the axis of the chart says.
+        about: What a reader should know first.
+        takes: Whether a quantity at a layer is in the chart.
+        name: What the chart calls a quantity.
+        place: A number by which the quantities of the chart are in order, where the order of the table is not it.
+    """
 
     label: str
     about: str
     takes: Callable[[str, str], bool]
     name: Callable[[str], str] = str
+    place: Callable[[str], float] = field(default=lambda quantity: 0.0)
 
 
 SHOWN = {
@@ -44,11 +57,12 @@ SHOWN = {
         lambda quantity: quantity.removeprefix("log "),
     ),
     "margins": Shown(
-        "distance to the decision boundary, in units of the data's spread",
+        "distance to the boundary, in units of the data's spread",
         "The margin of an input is how far it is, to first order, from being classified otherwise; only inputs that "
         "are classified rightly have one.",
-        lambda quantity, layer: layer == "input" and quantity.startswith("normalised margin p"),
-        lambda quantity: f"percentile {quantity.rpartition('p')[2]}",
+        lambda quantity, layer: layer == "input" and (quantity == MEDIAN or quantity.startswith(PERCENTILE)),
+        lambda quantity: "median" if quantity == MEDIAN else f"percentile {quantity.removeprefix(PERCENTILE)}",
+        lambda quantity: 50.0 if quantity == MEDIAN else float(quantity.removeprefix(PERCENTILE)),
     ),
     "sharpness": Shown(
         "log 1/size² of the perturbation of the weights",
@@ -74,10 +88,11 @@ SHOWN = {
 
 def section(label: str, record: MeasureRecord, tables: Tables) -> list[Any]:
     """The blocks of a report for a measure whose table lists quantities."""
-    table = tables.table(label)
+    table, evidence = tables.table(label), tables.evidence(label)
     shown = SHOWN[record.measure]
     blocks: list[Any] = [Text(f"{inputs_shown(record, table)} {shown.about}".strip())]
-    sentences = number_sentences(tables.evidence(label))
+    table = _with_intervals(table, evidence)
+    sentences = number_sentences(evidence)
     if sentences:
         blocks.append(Items(tuple(sentences)))
     chart = _chart(table, shown, label)
@@ -91,13 +106,27 @@ for _measure in SHOWN:
     shows(_measure)(section)
 
 
+def _with_intervals(table: pd.DataFrame, evidence: Mapping[str, Sequence[Evidence]]) -> pd.DataFrame:
+    """The table with the intervals that sentences give, so that a number has one interval in a report.
+
+    The two follow from different rules: that of a sentence counts what rounds share, or that a number is a proportion.
+    """
+    shown = table.reset_index(drop=True)
+    for subject, numbers in evidence.items():
+        for number in numbers:
+            is_it = (shown["subject"] == subject) & (shown["value"] == number.value) & (shown["n"] == number.n)
+            if is_it.sum() == 1:
+                shown.loc[is_it, ["low", "high"]] = interval(number) or (np.nan, np.nan)
+    return shown
+
+
 def _chart(table: pd.DataFrame, shown: Shown, label: str) -> DotChart | None:
     subjects = list(table["subject"].unique())
     wanted = [shown.takes(str(q), str(layer)) for q, layer in zip(table["quantity"], table["layer"], strict=True)]
     rows = table[np.array(wanted, dtype=bool) & np.isfinite(table["value"].to_numpy(dtype=float))]
     if rows.empty:
         return None
-    groups = list(dict.fromkeys(rows["quantity"]))
+    groups = sorted(dict.fromkeys(map(str, rows["quantity"])), key=shown.place)
     marks = []
     for row in rows.to_dict("records"):
         bounds = (row["low"], row["high"])
@@ -108,8 +137,9 @@ def _chart(table: pd.DataFrame, shown: Shown, label: str) -> DotChart | None:
         marks.append(Mark(*place, float(row["value"]), (float(bounds[0]), float(bounds[1])) if known else None, detail))
     series = tuple(Series(str(name), i % 8, i // 8) for i, name in enumerate(subjects))
     alt = f"{label} of {len(subjects)} networks: {', '.join(map(shown.name, groups))}"
+    caption = f"{label}: networks compared" if len(subjects) > 1 else f"{label} of {subjects[0]}"
     return DotChart(
-        f"{label}: networks compared (bars: 95 % intervals)",
+        caption + (" (bars: 95 % intervals)" if any(mark.interval for mark in marks) else ""),
         shown.label,
         tuple(map(shown.name, groups)),
         series,

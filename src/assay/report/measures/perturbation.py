@@ -12,6 +12,7 @@ from assay.report.measures.section import shows
 from assay.report.measures.stimuli import inputs_shown
 from assay.runs.manifest import MeasureRecord
 from assay.runs.tables import Tables
+from assay.stimuli.perturbations import in_words
 
 NOTES = {
     "gi": "area between the ideal and the actual cumulative curve, as a share of the ideal: low is good, 0 is ideal",
@@ -39,7 +40,9 @@ def section(label: str, record: MeasureRecord, tables: Tables) -> list[Any]:
     ]
     for (name, layer), rows in table.groupby(["perturbation", "layer"], sort=False):
         blocks.append(Items(tuple(_sentences(rows))))
-        blocks.append(_chart(rows, f"Accuracy under {name} at {'the input' if layer == '0' else f'layer {layer}'}"))
+        blocks.append(
+            _chart(rows, f"Accuracy under {in_words(str(name))} at {'the input' if layer == '0' else f'layer {layer}'}")
+        )
     scores = table[table["quantity"] != "accuracy"].drop(columns="magnitude")
     blocks.append(Table("Scores", scores, NOTES))
     return blocks
@@ -48,7 +51,8 @@ def section(label: str, record: MeasureRecord, tables: Tables) -> list[Any]:
 def _sentences(rows: pd.DataFrame) -> list[str]:
     sentences = []
     for (subject, name, layer, at), group in rows.groupby(["subject", "perturbation", "layer", "at"], sort=False):
-        what = f"{name} at the input" if layer == "0" else f"{name} after {at}"
+        kind = in_words(str(name))
+        what = f"{kind} at the input" if layer == "0" else f"{kind} after {at}"
         gi = group[group["quantity"] == "gi"]
         curve = group[group["quantity"] == "accuracy"]
         if curve["status"].ne("ok").any():

@@ -38,7 +38,11 @@ def section(label: str, record: MeasureRecord, tables: Tables) -> list[Any]:
     """The blocks of a report for one straightness measure."""
     summary, table = tables.summary(label), tables.table(label)
     shown = clips_shown(record, table, CONDITIONS)
-    blocks: list[Any] = [Text(f"{shown} Image size alone moves curvature by several degrees.")]
+    blocks: list[Any] = [
+        Text(
+            f"{shown} Compare networks only on images of one size: the size alone changes curvature by several degrees."
+        )
+    ]
     changes = _changes(tables.evidence(label))
     for condition, group in summary.groupby("condition", sort=False):
         name = CONDITIONS.get(str(condition), str(condition))

@@ -41,6 +41,9 @@
     return found;
   };
 
+  // Attributes that squeeze a text of about 7 units a letter into the room there is, so that no label is cut off.
+  const fit = (text, room) => (text.length * 7 <= room ? {} : { textLength: room, lengthAdjust: "spacingAndGlyphs" });
+
   // What the charts of a grid share: one legend, one line to read points in, and a colour for each name.
   const grids = new Map();
   const gridOf = (figure) => {
@@ -91,7 +94,7 @@
         draw(svg, "text", { x: px(x), y: h - bottom + 18, "text-anchor": px(x) > w - right - 9 ? "end" : "middle" }, said);
       }
       draw(svg, "text", { x: px((from + to) / 2), y: h - 8, "text-anchor": "middle" }, chart.x_label);
-      draw(svg, "text", { x: 14, y: py((low + high) / 2), "text-anchor": "middle", transform: `rotate(-90 14 ${py((low + high) / 2)})` }, chart.y_label);
+      draw(svg, "text", { x: 14, y: py((low + high) / 2), "text-anchor": "middle", transform: `rotate(-90 14 ${py((low + high) / 2)})`, ...fit(chart.y_label, h - top - bottom) }, chart.y_label);
       if (chart.reference) draw(svg, "path", { class: "reference", d: `M${px(from)},${py(chart.reference[1])}H${px(to)}` });
       chart.lines.forEach(([name, points]) => {
         if (hidden.has(name) || !points.length) return;
@@ -212,8 +215,9 @@
         draw(label, "title", {}, name);
         if (i && chart.spread) draw(svg, "path", { class: "group", d: down ? `M${left},${top + i * band}H${w - right}` : `M${left + i * band},${top}V${h - bottom}` });
       });
-      if (down) draw(svg, "text", { x: (left + w - right) / 2, y: h - 6, "text-anchor": "middle" }, chart.value_label);
-      else draw(svg, "text", { x: 14, y: (top + h - bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${(top + h - bottom) / 2})` }, chart.value_label);
+      const short = chart.value_label.length * 7 <= w - left - right; // a longer one takes the width of the chart
+      if (down) draw(svg, "text", { x: short ? (left + w - right) / 2 : w / 2, y: h - 6, "text-anchor": "middle", ...fit(chart.value_label, w - 16) }, chart.value_label);
+      else draw(svg, "text", { x: 14, y: (top + h - bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${(top + h - bottom) / 2})`, ...fit(chart.value_label, h - top - bottom) }, chart.value_label);
       if (chart.reference !== null) draw(svg, "path", { class: "reference", d: down ? `M${pv(chart.reference)},${top}V${h - bottom}` : `M${left},${pv(chart.reference)}H${w - right}` });
       for (const m of shown) {
         const { color: c, shape } = chart.series[m.series];

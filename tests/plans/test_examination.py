@@ -86,8 +86,6 @@ def test_other_networks_do_not_replace_those_that_were_examined(tmp_path):
     examine(a, tmp_path, shape=(1, 16, 16), seconds=1e-6)
     sentence = r"holds what was measured of 'a', .* given \('b'\): give another folder .*--run"
     with pytest.raises(AssayError, match=sentence):
-        AssayError, match=r"holds what was measured of 'a', .* given \('b'\): give another folder .*--run"
-    ):
         examine(b, tmp_path, shape=(1, 16, 16), seconds=1e-6)
     assert Run(tmp_path).subjects == ["a"]
     both = examine([a, b], tmp_path, shape=(1, 16, 16), seconds=1e-6)

@@ -54,5 +54,6 @@ class ProgressLines:
         kind.written = now
         steps = f"{done:,}" if total is None else f"{done:,} of {total:,}"
         rate = (done - kind.first) / (now - kind.began) if now > kind.began else 0.0
-        left = f", about {duration((total - done) / rate)} left" if total is not None and rate > 0 else ""
+        more = 0 if total is None else total - done
+        left = f", about {duration(more / rate)} left" if more > 0 and rate > 0 else ""
         self.write(f"{what}: {steps}{left}")

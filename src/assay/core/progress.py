@@ -33,6 +33,21 @@ def listening(listener: Listener) -> Iterator[None]:
         _listener.reset(token)
 
 
+@contextmanager
+def of_more(what: str, total: int) -> Iterator[None]:
+    """Have reports of ``what`` inside the block say that it has at least ``total`` steps, as part of longer work."""
+    outer = _listener.get() or notebook_bars()
+    if outer is None:
+        yield
+        return
+
+    def listener(kind: str, done: int, known: int | None) -> None:
+        outer(kind, done, max(known or 0, total) if kind == what else known)
+
+    with listening(listener):
+        yield
+
+
 _stages: ContextVar[Callable[[str], None] | None] = ContextVar("stages", default=None)
 
 

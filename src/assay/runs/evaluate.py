@@ -121,7 +121,7 @@ class _Evaluation:
         self.manifest = Manifest("running", now(), seed=seed, ray=workers.ray, measures=records, **place)
         self.manifest.plan = None if plan is None else dict(plan)
         self.changes = Changes(before, self.manifest, self.present)
-        self.found = 0
+        self.found = self.ended = 0  # cells that are there already, and those that were done or failed in this call
         self.total = 0
         self.written = 0.0
 
@@ -132,7 +132,7 @@ class _Evaluation:
             self._require_subjects()
         self._write_manifest()
         self.folder.sweep(FOLDER)
-        done = failed = 0
+        failed = 0
         # Closed at once, whatever happens here: an interrupted run leaves no process behind.
         with closing(execute(do_cell, self._jobs(planned), self.workers)) as ending:
             for ended in ending:
@@ -145,15 +145,15 @@ class _Evaluation:
                 if info.status == "failed":
                     failed += 1
                     log.warning("%s × %s failed: %s", info.subject, info.measure, info.error)
-                done += 1
-                report("cells", self.found + done, self.total)
+                self.ended += 1
+                report("cells", self.found + self.ended, self.total)
                 self._write_manifest(every_s=_MANIFEST_EVERY_S)
         self._require_subjects()
-        report("cells", self.found + done, self.total)
+        report("cells", self.found + self.ended, self.total)
         self.manifest.status = f"{failed} failed" if failed else "complete"
         self.manifest.ended = now()
         self._write_manifest()
-        outcome = Outcome(kept=self.found, measured=done - failed, failed=failed)
+        outcome = Outcome(kept=self.found, measured=self.ended - failed, failed=failed)
         log.info("%s: %s", self.folder.url, outcome)
         return Run(self.folder, outcome)
 
@@ -193,7 +193,7 @@ class _Evaluation:
                 own = CellOrder(self.folder, key, self.seed, arithmetic)
                 measure = self.measures[label]
                 yield Job(own, self.examples.lend(subject, measure), measure, self.resources)
-        report("cells", self.found, self.total)
+        report("cells", self.found + self.ended, self.total)
 
     def _write_manifest(self, every_s: float = 0.0) -> None:
         if time.monotonic() - self.written >= every_s:

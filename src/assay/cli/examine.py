@@ -24,7 +24,11 @@ def examine(
         ),
     ],
     data: Annotated[
-        Path | None, typer.Option(help="Labelled data: a folder of class folders, an .npz file, or a .csv of paths.")
+        Path | None,
+        typer.Option(
+            help="Labelled data: a folder of class folders, an .npz file, or a .csv of paths. The training data, "
+            "on which the measures of generalization are defined; held-out data for how networks do on new inputs."
+        ),
     ] = None,
     size: Annotated[
         str | None,
@@ -42,7 +46,9 @@ def examine(
         str | None, typer.Option(help="What is done to every input, as in a plan: imagenet, cifar10, resize=224, …")
     ] = None,
     shape: Annotated[str | None, typer.Option("--input", help="Shape of one input, as 3x32x32, without data.")] = None,
-    time: Annotated[str, typer.Option("--time", help="The time there is, as 90s, 10m or 2h.")] = "10m",
+    time: Annotated[
+        str, typer.Option("--time", help="The time there is, as 90s, 10m or 2h, once all is loaded.")
+    ] = "10m",
     folder: Annotated[str, typer.Option("--run", help="Folder of the run.")] = "runs/examination",
     device: Annotated[str | None, typer.Option(help="Device of the networks, as cuda.")] = None,
     quiet: Quiet = False,

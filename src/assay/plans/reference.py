@@ -70,7 +70,9 @@ they are for a script, also in other processes (`--processes`) and on a Ray clus
 
 Settings of a measure of your own are the fields of its dataclass: text, numbers, true or false, lists, mappings, paths,
 arrays (the path of an `.npy` file, or a list of numbers), other dataclasses, and labelled data, images and sequences as
-below. `assay check` reports all problems of a plan at once, each with its line.
+below. `assay check` reports all problems of a plan at once, each with its line. With `--keep-going`, `assay run`
+measures what can be measured though a measure does not fit a network, and `assay check plan.yaml --keep-going` shows
+which cells would fail, with exit code 3 if there is one.
 
 ```python
 >>> _ = (folder / "plan.yaml").write_text('''

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -89,6 +90,12 @@ def _is_record(value: Any) -> bool:
 def cloned(batch: Any) -> Any:
     """A copy of a batch: one tensor, or a mapping of them."""
     return {key: value.clone() for key, value in batch.items()} if isinstance(batch, Mapping) else batch.clone()
+
+
+def as_tensor(values: Any) -> Tensor:
+    """A tensor of what is given, without a copy but where it is an array that must not be written to."""
+    read_only = isinstance(values, np.ndarray) and not values.flags.writeable
+    return torch.as_tensor(values.copy() if read_only else values)
 
 
 def batch_length(batch: Any) -> int:

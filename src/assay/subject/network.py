@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from assay.core.arrays import channels_last, cloned
+from assay.core.arrays import as_tensor, channels_last, cloned
 from assay.core.device import device_named
 from assay.core.errors import ANYTHING, AssayError, shown
 from assay.core.shapes import shape_of
@@ -63,7 +63,7 @@ class Network:
     def prepare(self, batch: Batch) -> Any:
         """Prepare a batch as the module takes it: preprocessed, on its device, in its precision and memory format."""
         if self.preprocess is not None:
-            given = torch.as_tensor(batch) if isinstance(batch, np.ndarray) else batch
+            given = as_tensor(batch) if isinstance(batch, np.ndarray) else batch
             try:
                 batch = self.preprocess(given)
             except (AssayError, torch.OutOfMemoryError):
@@ -88,7 +88,7 @@ class Network:
 
     def _to_device(self, value: Any) -> Tensor:
         try:
-            tensor = torch.as_tensor(value)
+            tensor = as_tensor(value)
         except (TypeError, ValueError, RuntimeError) as error:
             raise AssayError(
                 f"the batch is a {type(value).__name__}: show networks a tensor or an array, or a mapping of them by "

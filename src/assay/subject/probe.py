@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.core.arrays import tensors_in
+from assay.core.arrays import as_tensor, tensors_in
 from assay.core.determinism import seeded
 from assay.subject.dry_run import OUTPUT
 from assay.subject.hooks import all_paths, layer_hooks
@@ -41,7 +41,7 @@ class InputKind:
     def of(cls, batch: Any) -> InputKind | None:
         """The kind of the first input of a batch; None where it is no array of numbers."""
         try:
-            first = torch.as_tensor(batch)[:1]
+            first = as_tensor(batch[:1])
         except (TypeError, ValueError, RuntimeError, IndexError):
             return None
         if first.numel() == 0 or first.is_complex() or first.layout != torch.strided:

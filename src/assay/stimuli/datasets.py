@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from assay.core.errors import AssayError, shown
+from assay.core.errors import AssayError, first_line, shown
 from assay.stimuli.clips import ArrayClip, Clip
 from assay.stimuli.images import Images
 from assay.stimuli.labelled import Labelled, load_labelled
@@ -24,8 +25,8 @@ LIMIT = 10_000
 """The largest number of inputs that are read from a folder, data set, loader or table, unless told otherwise."""
 
 _LABELLED = (
-    "a folder of class folders, an .npz file, (inputs, labels), a torch Dataset or DataLoader, a pandas table of paths "
-    "and labels, a Hugging Face data set, or assay.stimuli.Labelled"
+    "a folder of class folders, an .npz or .csv file, (inputs, labels), a torch Dataset or DataLoader, a pandas table "
+    "of paths and labels, a Hugging Face data set, or assay.stimuli.Labelled"
 )
 _IMAGES = (
     "a folder of pictures, an .npy or .npz file, an array N×C×H×W, a torch Dataset or DataLoader, a pandas table of "
@@ -50,7 +51,8 @@ def as_labelled(
     A folder of class folders (classes in alphabetical order) or of IDX files; an ``.npz`` file with arrays such as
     ``images`` and ``labels``; a pair or mapping of inputs and labels, each an array, tensor, list or ``.npy`` file,
     inputs also paths or pictures of PIL; a torch ``Dataset`` or ``DataLoader`` or a Hugging Face data set, whose
-    samples are pairs or mappings; a pandas table with columns of paths and labels. `Labelled` is returned unchanged.
+    samples are pairs or mappings; a pandas table with columns of paths and labels, or a ``.csv`` file of one, whose
+    column ``path`` is relative to it. `Labelled` is returned unchanged.
 
     Samples with ``input_ids`` keep what the tokenizer made by name, and a mapping of arrays may stand for the inputs of
     a network that takes several. Pictures N×H×W×C become N×C×H×W, and bytes N×H×W become N×1×H×W. Labels may be whole
@@ -224,6 +226,9 @@ def _from_path(path: Path, limit: int, argument: str, labelled: bool) -> Samples
         chosen = spread(len(files), limit)
         source = taken(str(path), len(chosen), len(files))
         return Samples([files[i] for i in chosen], [labels[i] for i in chosen], source, names)
+    if path.suffix.lower() == ".csv":
+        samples = read_frame(_table(path, argument), limit, argument, labelled)
+        return replace(samples, source=f"{path.name}, {samples.source}")
     if path.suffix.lower() in SUFFIXES and not labelled:
         return Samples([path], None, str(path))
     if path.suffix.lower() not in ARRAY_SUFFIXES:
@@ -233,6 +238,17 @@ def _from_path(path: Path, limit: int, argument: str, labelled: bool) -> Samples
         raise AssayError(f"{argument}={str(path)!r} holds one array without labels: give (inputs, labels)")
     inputs, labels_array = _inputs_and_labels(arrays, path, argument, labelled)
     return Samples(inputs, labels_array, path.name)
+
+
+def _table(path: Path, argument: str) -> pd.DataFrame:
+    """Read a table, with the paths of pictures as seen from here instead of from the file."""
+    try:
+        table = pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        raise AssayError(f"{argument}={str(path)!r} cannot be read as a table ({first_line(error)})") from error
+    for column in table.columns.intersection(["path"]):
+        table[column] = [str(path.parent / str(picture)) for picture in table[column]]
+    return table
 
 
 def _inputs_and_labels(arrays: dict[str, Array], path: Path, argument: str, labelled: bool) -> tuple[Array, Any]:

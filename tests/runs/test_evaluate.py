@@ -239,3 +239,9 @@ def test_the_manifest_is_there_while_the_run_is_under_way(tmp_path):
     looking = Looks(zoo.build("mlp"), "mlp")
     evaluate(looking, Slow(), tmp_path)
     assert seen["status"] == "running" and seen["cells"]
+
+
+def test_a_table_without_the_column_of_the_measure_is_told_of(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(Slow, "__call__", lambda self, subject: pd.DataFrame({"score": [1.0]}))
+    evaluate(subjects(1), Slow(), tmp_path)
+    assert f"× slow: the measure says value={Slow.value!r}, and its table has only the columns 'score'" in caplog.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 import traceback
 import weakref
@@ -20,6 +21,8 @@ from assay.measures.base import Measure
 from assay.runs.cells import CellInfo, CellKey, CellTables, require_rows, write_cell
 from assay.runs.manifest import now
 from assay.subject.subject import Subject
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,10 @@ def run_cell(folder: Folder, key: CellKey, subject: Subject, measure: Measure, s
         try:
             measured = measure.measured(subject)
             require_rows(measured.table)
+            if measure.value and measure.value not in measured.table:
+                columns = ", ".join(map(repr, measured.table.columns))
+                told = "%s × %s: the measure says value=%r, and its table has only the columns %s"
+                log.warning(told, key.subject, key.measure, measure.value, columns)
             tables = CellTables.of(measured.table, measure.summary(measured.table), measure.evidence(measured))
         except KeyboardInterrupt:
             raise

@@ -36,6 +36,8 @@ def list_known(
     with code_in(Path()):
         if name is None:
             _list_all(as_json)
+        elif (meaning := _meaning(name)) is not None:
+            print_json({"name": name, "what": meaning}) if as_json else out.print(f"{name}: {meaning}", markup=False)
         elif (thing := _with_settings(name)) is not None:
             _list_settings(name, thing, as_json)
         else:
@@ -81,6 +83,19 @@ def _perturbation(name: str, transformations: Any) -> str:
         "intra": "Mixing with another input of the same class.",
         "inter": "Mixing with an input of another class.",
     }.get(name, first_sentence(Noise if name == "noise" else Mixup))
+
+
+def _meaning(name: str) -> str | None:
+    """What a perturbation or a step of preprocessing is, which have no settings to list; None for anything else."""
+    from assay.measures import Measure
+    from assay.plans.preprocess import WORDS
+    from assay.stimuli.perturbations import PERTURBATIONS, TRANSFORMATIONS
+
+    if name in Measure.known():
+        return None
+    if name in PERTURBATIONS:
+        return _perturbation(name, TRANSFORMATIONS).replace("`", "")
+    return WORDS[name].replace("`", "") if name in WORDS else None
 
 
 def _with_settings(name: str) -> Any:

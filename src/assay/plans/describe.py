@@ -54,10 +54,15 @@ def settings_of(factory: Callable[..., Any], leave_out: tuple[str, ...] = ()) ->
         hints = {}
     meanings = argument_meanings(inspect.getdoc(factory) or "")
     return [
-        Setting(name, described(hints.get(name, Any)), _default(factory, parameter), meanings.get(name, ""))
+        Setting(name, described(hints.get(name, Any)), _default(factory, parameter), _in_yaml(meanings.get(name, "")))
         for name, parameter in inspect.signature(factory).parameters.items()
         if name not in leave_out
     ]
+
+
+def _in_yaml(meaning: str) -> str:
+    """A meaning in which nothing is called as plans call it."""
+    return re.sub(r"\bNone\b", "null", meaning)
 
 
 def argument_meanings(docstring: str) -> dict[str, str]:

@@ -19,7 +19,7 @@ from assay.plans.examination_record import ExaminationRecord
 from assay.report import document
 from assay.report.document import Items
 from assay.runs.evaluate import evaluate
-from assay.stimuli import Labelled
+from assay.stimuli import Images, Labelled
 
 ALL = {"norms", "clusters", "straightness", "margins", "augmentation", "perturbation", "invariance to gratings"}
 ENDLESS = 1e9
@@ -249,3 +249,9 @@ def test_more_time_than_was_given_is_said(tmp_path, monkeypatch):
     clock = Clock(monkeypatch, asked("slow", 5000, passes=0.1))  # it takes ten times as long as it says
     _, record = clock.examine(tmp_path, seconds=2)
     assert record.time == "The examination took 5 s; 2 s were given."
+
+
+def test_pictures_that_are_turned_are_called_by_the_file_they_are_from():
+    pictures = Images(np.zeros((400, 1, 8, 8), np.float32), source="digits_test.npz")
+    (turned,) = [q for q in questions((1, 8, 8), None, pictures) if q.label == "invariance to rotation"]
+    assert "300 images of 1×8×8 from digits_test.npz" in turned.make(300).test.description

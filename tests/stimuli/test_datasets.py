@@ -257,7 +257,7 @@ UNUSABLE = [
     ([(PIXELS[0], 0), (PIXELS[1][:4], 1), (PIXELS[2], 1)], "input 1"),
     ((["no.png"], [0]), "'no.png', which is no file"),
     ((["text", 3], [0, 1]), "data"),
-    ((np.array(["a", "b"]), [0, 1]), "no numbers"),
+    ((np.array(["a", "b"]), [0, 1]), "is no file here"),
     ((object(), [0]), "data"),
     (Broken(), "that cannot be read .KeyError"),
     (DataLoader(Broken()), "that cannot be read .KeyError"),

@@ -90,8 +90,8 @@ def test_a_heading_on_these_very_networks_stands_above_what_does_not_differ_betw
 def test_the_heading_says_which_networks_belong_to_which_recipe(monkeypatch):
     base = np.linspace(-5, 5, 12)
     recipes = {"p1": "plain", "p2": "plain"}
-    heading, *_ = shown_first(compared(recipes=recipes, p1=base, p2=base + 1, other=base + 2), monkeypatch)
-    assert "Recipes: plain (p1, p2), other." in heading
+    heading, *_ = shown_first(compared(3.0, recipes, p1=base, p2=base + 1, other=base + 2), monkeypatch)
+    assert heading.startswith("Nothing differs clearly, of 1 difference looked at. Recipes: plain (p1, p2), other.")
 
 
 def test_marks_of_the_best_are_explained_where_there_can_be_any():

@@ -57,8 +57,10 @@ def _heading(comparison: Comparison) -> str:
             "and there is no other recipe to compare them with."
         )
     if count := len(comparison.differences):
+        any_clear = any(apart.clear(comparison.level) for apart in comparison.differences.values())
         return (
-            f"What differs most, of {count} difference{'s' if count > 1 else ''} looked at.{_recipes(recipes)} "
+            f"{'What differs most' if any_clear else 'Nothing differs clearly'}, of {count} "
+            f"difference{'s' if count > 1 else ''} looked at.{_recipes(recipes)} "
             "Intervals hold together with 95 %, over stimuli of this kind and over trainings of the same recipe from "
             f"other seeds. How far seeds move a number is taken from {_source(comparison)}."
         )

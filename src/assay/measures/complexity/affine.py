@@ -92,8 +92,8 @@ def _example(subject: Subject, shape: tuple[int, ...] | Batch | None) -> Any:
     given: Any = subject.example if shape is None else shape
     if given is None:
         raise AssayError(
-            f"no input of {subject.name!r} is known: give the measure shape=(3, 32, 32), of one input without the batch "
-            "axis (in a plan 'shape: [3, 32, 32]'), or Subject(example=…)"
+            f"no input of {subject.name!r} is known: give the measure shape=(3, 32, 32), of one input without the "
+            "batch axis (in a plan 'shape: [3, 32, 32]'), or Subject(example=…)"
         )
     ready = subject.network.prepare_example(given)
     return {name: tensor[:1] for name, tensor in ready.items()} if isinstance(ready, Mapping) else ready[:1]

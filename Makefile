@@ -44,7 +44,7 @@ docs/report.png: demo
 
 # What a newcomer follows: README, the tutorial, every page, block after block, each in a new folder.
 docs: $(READY)
-	$(BIN)/pytest tests/test_pages.py tests/test_docs.py
+	$(BIN)/pytest tests/test_doc_pages.py tests/test_docs.py
 
 clean:
 	rm -rf $(VENV) build dist runs .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info

@@ -28,7 +28,7 @@ MEASURES = {page.stem: page for page in PAGES if page.parent.name == "measures" 
 HEADINGS = [
     "The question", "The formula", "A picture", "An example", "What it costs", "When not to use it"
 ]  # fmt: skip
-YAML = re.compile(r"```yaml\n(?!# [\w-]+\.yaml)(.*?)```", re.S)  # test_pages.py runs the plans that are files
+YAML = re.compile(r"```yaml\n(?!# [\w-]+\.yaml)(.*?)```", re.S)  # test_doc_pages.py runs the plans that are files
 PLANS = [(p.name, text) for p in PAGES for text in YAML.findall(p.read_text())]
 
 

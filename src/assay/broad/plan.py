@@ -151,7 +151,7 @@ def load_broad_plan(path: str | Path, with_data: bool = False) -> BroadPlan:
         evaluators=evaluators,
         video=video,
         text=text,
-        measures={label: measure for label, (measure, _) in read_measures(reading).items()},
+        measures={label: measure for label, (measure, _) in read_measures(reading, may_be_empty=True).items()},
         written={} if not entries else {k: v for k, v in root.value.items() if k != "secret"},
     )
     if with_data:

@@ -151,12 +151,15 @@ STAND_IN = Labelled(np.zeros((2, 3, 32, 32), np.float32), np.arange(2), "data th
 """Data in the place of those that cannot be loaded, so that the measures' own settings are read."""
 
 
-def read_measures(reading: Reading, data: Labelled | None = None) -> dict[str, tuple[Measure, str]]:
+def read_measures(
+    reading: Reading, data: Labelled | None = None, *, may_be_empty: bool = False
+) -> dict[str, tuple[Measure, str]]:
     """The measures of a plan by label, each with its place; what is wrong with one is kept.
 
     Args:
         reading: The plan, whose key ``measures`` is a list.
         data: Data for those that take data and name none of their own; a measure that gets `STAND_IN` is left out.
+        may_be_empty: Whether a plan may ask nothing.
     """
     labels: set[str] = set()
     measures: dict[str, tuple[Measure, str]] = {}
@@ -169,7 +172,7 @@ def read_measures(reading: Reading, data: Labelled | None = None) -> dict[str, t
         if getattr(made, "data", None) is not STAND_IN:
             measures[label] = made, node.where
 
-    reading.each("measures", measure)
+    reading.each("measures", measure, may_be_empty=may_be_empty)
     return measures
 
 

@@ -67,14 +67,14 @@ class Reading:
         file = self.node.file
         return self.take(key, lambda node: folder_in(file, convert(node, str, {})), folder_in(file, default))
 
-    def each(self, key: str, read: Callable[[Node], T]) -> list[T]:
-        """Read every element of a list that must not be empty, without those that something is wrong with."""
+    def each(self, key: str, read: Callable[[Node], T], *, may_be_empty: bool = False) -> list[T]:
+        """Read every element of a list, without those that something is wrong with; it must not be empty by default."""
         if key not in self.entries:
             return []
         elements: list[Node] = []
         with self.problems.watching():
             elements = self.entries[key].elements()
-            if not elements:
+            if not elements and not may_be_empty:
                 self.entries[key].fail("is an empty list")
         done = []
         for element in elements:

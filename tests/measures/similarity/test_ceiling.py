@@ -65,7 +65,7 @@ def test_one_subject_or_a_missing_one_is_named():
         noise_ceiling([row])
     with pytest.raises(AssayError, match="RDM 1 of rdms has 10 entries that are NaN"):
         noise_ceiling([row, row * np.nan])
-    with pytest.raises(AssayError, match="there is no RDM 'K0'; did you mean 'KO'"):
+    with pytest.raises(AssayError, match="there is no RDM 'K0'; known: 'BE', 'KO'"):
         RdmSet([row, row[::-1]], names=("BE", "KO")).chosen(["BE", "K0"])
     with pytest.raises(AssayError, match="pooling='ranks' is unknown"):
         noise_ceiling([row, row[::-1]], pooling="ranks")

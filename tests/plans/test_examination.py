@@ -56,6 +56,15 @@ def test_bare_modules_and_a_pair_of_arrays_will_do(data, tmp_path):
     assert set(run.measures) == {"norms", "clusters", "margins", "perturbation", "sharpness"}
 
 
+def test_a_network_that_cannot_take_the_inputs_is_left_out_and_named(data, tmp_path):
+    networks = {"fits": classifier(0), "another shape": nn.Linear(5, 3)}
+    run = examine(networks, tmp_path / "run", data=data, seconds=ENDLESS)
+    assert set(run.subjects) == {"fits"} and not run.failures
+    assert any("another shape is left out" in line for line in ExaminationRecord.read(run.folder).notes.values())
+    with pytest.raises(AssayError, match="none of the networks takes these inputs"):
+        examine({"a": nn.Linear(5, 3), "b": nn.Linear(6, 3)}, tmp_path / "none", data=data, seconds=ENDLESS)
+
+
 def test_cheaper_questions_come_first(data):
     costs = [q.passes * q.most for q in questions((1, 16, 16), data, None)]
     assert costs == sorted(costs)

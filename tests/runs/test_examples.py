@@ -52,3 +52,10 @@ def test_norms_of_another_shape_are_another_cell(tmp_path):
         assert run.outcome.measured == measured
     key = cell_fingerprint(Subject(network()), Norms(), 0, Examples([], (1, 8, 8)))
     assert run.keys[0].fingerprint == key
+
+
+def test_another_example_is_another_cell(tmp_path):
+    """A convolution's norm follows from the size of the picture it is shown."""
+    sizes = (8, 8, 12)
+    runs = [evaluate(Subject(network(), example=(1, size, size)), Norms(), tmp_path / "run").outcome for size in sizes]
+    assert [outcome.measured for outcome in runs if outcome is not None] == [1, 0, 1]

@@ -156,7 +156,8 @@ def examine(
     examining again goes on with it.
 
     Args:
-        subjects: The networks, subjects or bare modules; they take inputs of one shape.
+        subjects: The networks, subjects or bare modules. Those that cannot take inputs of the shape are left out, and
+            the log and the report say so; where none can, that is an error.
         run: Folder of the run. Where networks were examined in it before, they must be among the subjects.
         data: Labelled inputs for the questions about classes: perturbation, margins, sharpness, clusters, augmentation;
             in any form that `assay.stimuli.as_labelled` accepts.
@@ -168,7 +169,7 @@ def examine(
         clock: Function that gives the time in seconds.
 
     Returns:
-        The run. Questions that no network can answer, that the data do not allow, or that do not fit into the time or
+        The run. Networks that cannot take the inputs, and questions that no network can answer, that the data do not allow, or that do not fit into the time or
         only with less, are named in the log and in the report, each with the reason.
     """
     if data is None and images is None and shape is None:
@@ -189,10 +190,10 @@ def examine(
     timed: Any = np.random.default_rng(seed).random((_TIMED_INPUTS, *input_shape), dtype=np.float32)
     if labelled is not None and input_shape == labelled.shape:
         timed = labelled.shown(slice(0, _TIMED_INPUTS))
-    per_input = {subject.name: _seconds_per_input(subject, timed, clock) for subject in networks}
+    networks, per_input, left_out = _able(networks, timed, clock)
     log.info("a pass takes %.1f ms an input; %s are given", 1e3 * sum(per_input.values()), duration(given))
     wanted = []
-    notes: dict[str, str] = {}  # of the questions that cannot be asked of any network
+    notes = left_out  # and those of the questions that cannot be asked of any network
     for question in questions(input_shape, labelled, pictures):
         try:
             refused = _refusals(question, question.make(question.most), networks, labelled)
@@ -353,6 +354,26 @@ def _perturbed(data: Labelled, samples: int) -> PerturbationResponse:
 def _are_words_or_named(data: Labelled) -> bool:
     """Whether inputs are whole numbers, such as those of words, or several by name."""
     return isinstance(data.inputs, Mapping) or np.issubdtype(data.inputs.dtype, np.signedinteger)
+
+
+def _able(
+    subjects: Sequence[Subject], inputs: Any, clock: Callable[[], float]
+) -> tuple[list[Subject], dict[str, float], dict[str, str]]:
+    """The networks that take the inputs, the seconds an input takes each, and why the others are left out."""
+    able, per_input, notes = [], {}, {}
+    for subject in subjects:
+        try:
+            per_input[subject.name] = _seconds_per_input(subject, inputs, clock)
+        except AssayError as error:
+            if len(subjects) == 1:
+                raise
+            notes[subject.name] = f"{subject.name} is left out: {str(error).removesuffix('.')}."
+            log.warning(notes[subject.name])
+        else:
+            able.append(subject)
+    if not able:
+        raise AssayError(f"none of the networks takes these inputs ({next(iter(notes.values())).removesuffix('.')})")
+    return able, per_input, notes
 
 
 def _seconds_per_input(subject: Subject, inputs: Any, clock: Callable[[], float]) -> float:

@@ -176,8 +176,8 @@ class _Evaluation:
             yield subject, keys
 
     def _key(self, subject: Subject, content: str, label: str) -> str:
-        lent = self.examples.fingerprint(self.examples.lend(subject, self.measures[label]), subject)
-        return _combined(content, self.prints[label], self.seed, lent)
+        example = self.examples.fingerprint(subject, self.measures[label])
+        return _combined(content, self.prints[label], self.seed, example)
 
     def _jobs(self, planned: Iterable[tuple[Subject, dict[str, CellKey]]]) -> Iterator[Job]:
         """The cells that are missing, or that the subject, as it is now, would not give again."""
@@ -207,13 +207,13 @@ def measure_fingerprint(measure: Measure) -> str:
 
 
 def cell_fingerprint(subject: Subject, measure: Measure, seed: int, examples: Examples | None = None) -> str:
-    """Content of a cell: the subject, the measure, the seed, and the kind of example that a run lends the subject."""
-    lent = "" if examples is None else examples.fingerprint(examples.lend(subject, measure), subject)
-    return _combined(subject.fingerprint, measure_fingerprint(measure), seed, lent)
+    """Content of a cell: the subject, the measure, the seed, and the kind of example that the measure sees."""
+    example = (examples or Examples([measure])).fingerprint(subject, measure)
+    return _combined(subject.fingerprint, measure_fingerprint(measure), seed, example)
 
 
-def _combined(subject: str, measure: str, seed: int, lent: str) -> str:
-    return fingerprint(CELL_VERSION, measure, subject, seed, *([lent] if lent else []))
+def _combined(subject: str, measure: str, seed: int, example: str) -> str:
+    return fingerprint(CELL_VERSION, measure, subject, seed, *([example] if example else []))
 
 
 def _subject_record(subject: Subject, content: str) -> SubjectRecord:

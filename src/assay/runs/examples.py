@@ -46,20 +46,25 @@ class Examples:
 
     def lend(self, subject: Subject, measure: Measure) -> Subject:
         """The subject itself, or, where the measure needs one, a copy of it that has the example."""
-        if subject.example is not None or _stimuli_of(measure) or getattr(measure, "shape", None) is not None:
-            return subject
-        if self._input is None:
+        if subject.example is not None or _brings_inputs(measure) or self._input is None:
             return subject
         lent = copy.copy(subject)
         lent.example = self._input
         return lent
 
-    def fingerprint(self, lent: Subject, subject: Subject) -> str:
-        """The kind of input that was lent to a subject, as part of the key of a cell; empty where none was."""
-        if lent is subject:
+    def fingerprint(self, subject: Subject, measure: Measure) -> str:
+        """The kind of example that a measure sees, as part of the key of a cell; empty where it looks at none."""
+        if _brings_inputs(measure):
             return ""
-        kinds = example_kinds(lent.example) or {}
+        example = self.lend(subject, measure).example
+        if example is None:
+            return ""
+        kinds = example_kinds(example) or {}
         return fingerprint({name: (kind.shape, kind.dtype) for name, kind in kinds.items()})
+
+
+def _brings_inputs(measure: Measure) -> bool:
+    return bool(_stimuli_of(measure)) or getattr(measure, "shape", None) is not None
 
 
 def _stimuli_of(measure: Measure) -> list[Any]:

@@ -112,17 +112,17 @@ def _chart(group: pd.DataFrame, name: str) -> LineChart:
         for i, (_, row) in enumerate(rows.iterrows()):
             if pd.isna(row["curvature_deg"]):
                 continue
-            value, sem = float(row["curvature_deg"]), float(row["sem_deg"])
-            band = None if pd.isna(sem) else (value - sem, value + sem)
-            spread = "" if band is None else f" ± {sem:.2f}"
-            detail = f"{row['curvature_deg']:.2f}{spread}°, {row['change_deg']:+.2f}° from pixels, n = {row['n']}"
+            value, low, high = (float(row[column]) for column in ("curvature_deg", "low", "high"))
+            band = None if pd.isna(low) else (low, high)
+            spread = "" if band is None else f" ({low:.2f}° to {high:.2f}°)"
+            detail = f"{value:.2f}°{spread}, {row['change_deg']:+.2f}° from pixels, n = {row['n']}"
             depth = i / max(len(rows) - 1, 1)
             points.append(Point(depth, value, band, str(row["layer"]), detail))
         lines.append((str(subject), tuple(points)))
     pixels = group[group["layer"] == "pixels"]["curvature_deg"].dropna()
     reference = ("pixels", float(pixels.iloc[0])) if len(pixels) else None
     return LineChart(
-        f"Curvature across layers, {name} (band: ± SEM over sequences)",
+        f"Curvature across layers, {name} (band: 95 % interval over sequences)",
         "relative depth: input to output",
         "curvature (degrees)",
         tuple(lines),

@@ -169,8 +169,9 @@ def examine(
         clock: Function that gives the time in seconds.
 
     Returns:
-        The run. Networks that cannot take the inputs, and questions that no network can answer, that the data do not allow, or that do not fit into the time or
-        only with less, are named in the log and in the report, each with the reason.
+        The run. Networks that cannot take the inputs, and questions that no network can answer, that the data do not
+        allow, or that do not fit into the time or only with less, are named in the log and in the report, each with
+        the reason.
     """
     if data is None and images is None and shape is None:
         raise AssayError("shape=None: give the shape of one input, as (3, 32, 32), or data that have it")

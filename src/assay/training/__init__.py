@@ -1,11 +1,36 @@
 """How networks learn: greedily layer by layer or from labels, one or many at once."""
 
+from assay.training.callbacks import (
+    Callback,
+    LiveLoss,
+    LiveMeasure,
+    Moment,
+    StopBelowPopulation,
+    StopWhenConverged,
+    Together,
+)
 from assay.training.layerwise import Greedy, greedy, population
 from assay.training.recipe import Recipe
 from assay.training.result import Epoch, Trained
 from assay.training.supervised import train, train_many
 
-__all__ = ["Epoch", "Greedy", "Recipe", "Trained", "greedy", "population", "train", "train_many"]
+__all__ = [
+    "Callback",
+    "Epoch",
+    "Greedy",
+    "LiveLoss",
+    "LiveMeasure",
+    "Moment",
+    "Recipe",
+    "StopBelowPopulation",
+    "StopWhenConverged",
+    "Together",
+    "Trained",
+    "greedy",
+    "population",
+    "train",
+    "train_many",
+]
 
 
 def __dir__() -> list[str]:

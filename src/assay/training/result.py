@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Status = Literal["stopped", "ended", "diverged"]
+Status = Literal["stopped", "halted", "ended", "diverged"]
 NAN = float("nan")
 
 
@@ -31,8 +31,9 @@ class Trained:
     """How the training of a network ended: its epochs, loss and accuracy.
 
     Args:
-        status: ``"stopped"`` at the criterion; ``"ended"`` after the last epoch, with the criterion not reached or
-            not given; ``"diverged"`` when the loss became NaN or infinite, so that the weights mean nothing.
+        status: ``"stopped"`` at the criterion; ``"halted"`` by a callback before that; ``"ended"`` after the last
+            epoch, with the criterion not reached or not given; ``"diverged"`` when the loss became NaN or infinite, so
+            that the weights mean nothing.
         history: All epochs in order.
 
     Example:

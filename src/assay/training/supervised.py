@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
 from assay.core.progress import report
+from assay.training.callbacks import Callback, Clock, Moment
 from assay.training.checkpoint import Checkpoint
 from assay.training.recipe import Recipe
 from assay.training.result import NAN, Epoch, Status, Trained
@@ -31,6 +32,7 @@ def train(
     *,
     checkpoint: Path | None = None,
     every_s: float = 60.0,
+    callback: Callback | None = None,
 ) -> Trained:
     """Train one classifier, in place, on the device it is on; see `train_many`.
 
@@ -43,7 +45,10 @@ def train(
         >>> trained.status, trained.accuracy
         ('stopped', 1.0)
     """
-    return train_many([network], inputs, labels, [recipe], checkpoints=[checkpoint], every_s=every_s)[0]
+    callbacks = None if callback is None else [callback]
+    return train_many(
+        [network], inputs, labels, [recipe], checkpoints=[checkpoint], every_s=every_s, callbacks=callbacks
+    )[0]
 
 
 def train_many(
@@ -56,6 +61,7 @@ def train_many(
     checkpoints: Sequence[Path | None] | None = None,
     every_s: float = 60.0,
     on_done: OnDone | None = None,
+    callbacks: Sequence[Callback | None] | None = None,
 ) -> list[Trained]:
     """Train many classifiers on the same data, in place, each exactly as it would be trained alone.
 
@@ -73,12 +79,15 @@ def train_many(
             a finished training holds the result. Files stay when training is done.
         every_s: Least number of seconds between two checkpoints of a network; they are written after an epoch.
         on_done: Function called as (number, network, result) when a network is done.
+        callbacks: For each network a function called after each of its epochs, which may end its training by returning
+            True (see `assay.training.callbacks`). Epochs that a checkpoint holds already are not repeated for it.
 
     Returns:
         One result for each network, in order. The result of a network that diverges says so; the others continue.
     """
     paths = [None] * len(recipes) if checkpoints is None else list(checkpoints)
-    counts = {"recipes": len(recipes), "checkpoints": len(paths)}
+    watchers = [None] * len(recipes) if callbacks is None else list(callbacks)
+    counts = {"recipes": len(recipes), "checkpoints": len(paths), "callbacks": len(watchers)}
     if isinstance(networks, Sequence):
         counts["networks"] = len(networks)
     if len(set(counts.values())) > 1:
@@ -101,7 +110,8 @@ def train_many(
         saved = None if path is None else Checkpoint(path, network, recipe, content, every_s)
         with devices.stream(x.device) as stream:
             steps = Steps(network, x, y, recipe, stream)
-            results[number] = yield from _training(steps, saved, lambda done: report_epochs(number, done))
+            watcher = watchers[number]
+            results[number] = yield from _training(steps, saved, watcher, lambda done: report_epochs(number, done))
         report_epochs(number, recipe.epochs)
         if on_done is not None:
             on_done(number, network, results[number])
@@ -133,7 +143,7 @@ def _take_turns(jobs: Iterator[Generator[None]], at_once: int) -> None:
 
 
 def _training(
-    steps: Steps, saved: Checkpoint | None, on_epoch: Callable[[int], None]
+    steps: Steps, saved: Checkpoint | None, callback: Callback | None, on_epoch: Callable[[int], None]
 ) -> Generator[None, None, Trained]:
     """Train one network, giving way to others after every step."""
     network, recipe, optimizer = steps.network, steps.recipe, steps.optimizer
@@ -142,6 +152,7 @@ def _training(
     history = [Epoch(**epoch) for epoch in progress.get("history", ())]
     status: Status | None = progress.get("status")
     network.train()
+    clock = Clock()
     try:
         while status is None:
             rate = recipe.rate([epoch.running_loss for epoch in history])
@@ -153,7 +164,13 @@ def _training(
             last = len(history) + 1 == recipe.epochs
             running_loss, loss, accuracy = steps.total.item() / steps.count, NAN, NAN
             finite = math.isfinite(running_loss)
-            if finite and (last or (len(history) + 1) % recipe.check_every == 0):
+            done = len(history) + 1
+            halted = False
+            if finite and callback is not None:
+                moment = Moment(done, done * steps.count, running_loss, clock.seconds, network)
+                with clock.stopped():
+                    halted = callback(moment) is True
+            if finite and (last or halted or done % recipe.check_every == 0):
                 loss, accuracy = yield from steps.evaluate()
                 finite = math.isfinite(loss)
             if not finite:
@@ -162,6 +179,8 @@ def _training(
                 status = "stopped"
             elif last:
                 status = "ended"
+            elif halted:
+                status = "halted"
             history.append(Epoch(rate, running_loss, loss, accuracy))
             if saved is not None:
                 rows = [asdict(epoch) for epoch in history]

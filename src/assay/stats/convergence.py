@@ -1,0 +1,79 @@
+"""Rules that end a training early by a number measured during it: it has converged, or its population has better."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from assay.core.errors import AssayError
+
+
+def converged(values: Sequence[float], epochs: Sequence[int], window: int = 25, sd: float = 0.01) -> int | None:
+    """The first epoch at which a number measured during training had been stable for a window of epochs.
+
+    The number is stable at epoch e if measuring began at or before e − window, and the values measured in the epochs
+    from e − window to e, of which there must be two, have a standard deviation (of n − 1) of at most ``sd``. Measured
+    every 5 epochs, a window of 25 holds 6 values. A NaN is never stable.
+
+    Args:
+        values: The values in the order in which they were measured.
+        epochs: The epoch of each value, in ascending order.
+        window: Number of epochs during which the values must be stable.
+        sd: The largest standard deviation that counts as stable.
+
+    Returns:
+        The epoch, or None if the values were never stable.
+
+    Example:
+        >>> hms = [0.02, 0.07, 0.09, 0.095, 0.10, 0.10, 0.10, 0.10, 0.10]
+        >>> converged(hms, [5, 10, 15, 20, 25, 30, 35, 40, 45])
+        40
+
+    Human-model similarity (2018), §4.2: stable once SD ≤ 0.01 for 25 epochs.
+    """
+    if len(values) != len(epochs):
+        raise AssayError(f"give an epoch for each value: there are {len(values)} values and {len(epochs)} epochs")
+    if any(later <= earlier for earlier, later in pairwise(epochs)):
+        raise AssayError("epochs must be in ascending order, each once")
+    if window < 1 or not sd >= 0:
+        raise AssayError(f"window={window} must be at least 1, and sd={sd} must not be negative")
+    measured = np.asarray(values, dtype=np.float64)
+    first = 0
+    for last, epoch in enumerate(epochs):
+        while epochs[first] < epoch - window:
+            first += 1
+        covered = epochs[0] <= epoch - window
+        if covered and last > first and measured[first : last + 1].std(ddof=1) <= sd:
+            return int(epoch)
+    return None
+
+
+def population_threshold(population: Iterable[float]) -> float:
+    """Mean plus standard deviation (of n − 1) of a population's values; NaN if fewer than two of them are finite.
+
+    Example:
+        >>> round(population_threshold([0.05, 0.10, 0.15]), 3)
+        0.15
+    """
+    values = np.array([value for value in population if math.isfinite(value)])
+    return float(values.mean() + values.std(ddof=1)) if len(values) > 1 else float("nan")
+
+
+def below_population(value: float, population: Iterable[float]) -> bool:
+    """Whether a value is below the mean plus the standard deviation of a population's values.
+
+    Nothing is below a population of fewer than two finite values; a value that is not finite is below every other.
+
+    Example:
+        >>> below_population(0.12, [0.05, 0.10, 0.15]), below_population(0.2, [0.05, 0.10, 0.15])
+        (True, False)
+
+    Human-model similarity (2018), §4.3: of 95 networks those below 0.106 + 0.055 = 0.161 may be discarded.
+    """
+    threshold = population_threshold(population)
+    if math.isnan(threshold):
+        return False
+    return not value >= threshold

@@ -1,0 +1,271 @@
+"""Callbacks of training: what any loop calls after every epoch, to measure the network live and to stop in time."""
+
+from __future__ import annotations
+
+import random
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import nn
+
+from assay.core.errors import AssayError, shown
+from assay.stats.convergence import below_population, converged
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Where a training stands after an epoch.
+
+    Args:
+        epoch: Number of epochs done.
+        step: Number of optimiser steps done.
+        loss: Mean training loss of the epoch's steps.
+        seconds: Seconds that this process has spent training, without what callbacks took.
+        module: The network as it is now, in training mode.
+    """
+
+    epoch: int
+    step: int
+    loss: float
+    seconds: float
+    module: nn.Module
+
+
+Callback = Callable[[Moment], bool | None]
+"""A function called after every epoch; returning True stops the training."""
+
+
+class Recorder(ABC):
+    """A callback that records a number of the training every few epochs, in a tidy table.
+
+    Args:
+        name: What the table calls the number.
+        every: Number of epochs between two records.
+    """
+
+    def __init__(self, name: str, every: int) -> None:
+        if every < 1:
+            raise AssayError(f"every={every} must be at least 1 epoch")
+        self.name = name
+        self.every = every
+        self.rows: list[dict[str, Any]] = []
+
+    @abstractmethod
+    def number(self, moment: Moment) -> float:
+        """The number to record."""
+
+    def __call__(self, moment: Moment) -> None:
+        """Record the number if it is time, once for every epoch."""
+        if moment.epoch % self.every or moment.epoch in self.epochs:
+            return
+        began = time.perf_counter()
+        value = self.number(moment)
+        took = time.perf_counter() - began
+        where = {"epoch": moment.epoch, "step": moment.step, "seconds": moment.seconds, "loss": moment.loss}
+        self.rows.append({**where, "quantity": self.name, "value": value, "measure_s": took})
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row for each record: epoch, step, seconds, loss, quantity, value, measure_s."""
+        columns = ["epoch", "step", "seconds", "loss", "quantity", "value", "measure_s"]
+        return pd.DataFrame(self.rows, columns=columns)
+
+    @property
+    def epochs(self) -> list[int]:
+        """The epochs at which the number was recorded."""
+        return [row["epoch"] for row in self.rows]
+
+    @property
+    def values(self) -> list[float]:
+        """The number at each of these epochs."""
+        return [row["value"] for row in self.rows]
+
+
+class LiveMeasure(Recorder):
+    """Measure the network during training, every few epochs, and record a tidy table.
+
+    While it is measured the network is in eval mode, and afterwards the training flags, gradients, buffers and random
+    numbers are as they were: a training gives the same weights to the bit with and without it.
+
+    Args:
+        measure: A function from the network to a number.
+        name: What the table calls the number.
+        every: Number of epochs between two measurements.
+
+    Example:
+        >>> live = LiveMeasure(lambda module: module.weight.norm().item(), "norm", every=2)
+        >>> network = nn.Linear(2, 2, bias=False)
+        >>> _ = nn.init.eye_(network.weight)
+        >>> for epoch in range(1, 6):
+        ...     live(Moment(epoch, 10 * epoch, loss=1 / epoch, seconds=float(epoch), module=network))
+        >>> live.table[["epoch", "step", "quantity", "value"]].round(3).values.tolist()
+        [[2, 20, 'norm', 1.414], [4, 40, 'norm', 1.414]]
+    """
+
+    def __init__(self, measure: Callable[[nn.Module], float], name: str = "value", every: int = 5) -> None:
+        super().__init__(name, every)
+        if not callable(measure):
+            raise AssayError(f"measure={shown(measure)} is no function: give one from a module to a number")
+        self.measure = measure
+
+    def number(self, moment: Moment) -> float:
+        """Measure the network."""
+        with left_as_found(moment.module):
+            return float(self.measure(moment.module))
+
+
+class LiveLoss(Recorder):
+    """Record the training loss every few epochs.
+
+    Args:
+        every: Number of epochs between two records.
+    """
+
+    def __init__(self, every: int = 5) -> None:
+        super().__init__("loss", every)
+
+    def number(self, moment: Moment) -> float:
+        """The mean training loss of the epoch."""
+        return moment.loss
+
+
+class StopWhenConverged:
+    """Stop a training once a live measure has been stable for a window of epochs (`assay.stats.convergence`).
+
+    Args:
+        live: The live measure, which this callback calls; it need not be given to the training besides.
+        window: Number of epochs during which the measure must be stable.
+        sd: The largest standard deviation that counts as stable.
+
+    Example:
+        >>> stop = StopWhenConverged(LiveLoss(every=1), window=3)
+        >>> losses = [0.9, 0.4, 0.301, 0.300, 0.300, 0.299]
+        >>> [stop(Moment(i + 1, i + 1, loss, float(i), nn.Identity())) for i, loss in enumerate(losses)]
+        [False, False, False, False, False, True]
+        >>> stop.stopped_at
+        6
+
+    Human-model similarity (2018), §4.3.
+    """
+
+    def __init__(self, live: Recorder, window: int = 25, sd: float = 0.01) -> None:
+        converged([], [], window, sd)  # refuses what cannot be a window
+        self.live = live
+        self.window = window
+        self.sd = sd
+        self.stopped_at: int | None = None
+
+    def __call__(self, moment: Moment) -> bool:
+        """Whether the training should stop."""
+        self.live(moment)
+        self.stopped_at = converged(self.live.values, self.live.epochs, self.window, self.sd)
+        return self.stopped_at is not None
+
+
+class StopBelowPopulation:
+    """Stop a training whose live measure is below the mean plus the standard deviation of other networks' values.
+
+    Args:
+        live: The live measure, which this callback calls; it need not be given to the training besides.
+        population: The values of other networks, or a function that is called for them at every measurement, with the
+            epoch.
+        after: The first epoch at which the training may be stopped: measures are of no use before they settle.
+
+    Human-model similarity (2018), §4.3.
+    """
+
+    def __init__(
+        self, live: Recorder, population: Iterable[float] | Callable[[int], Iterable[float]], after: int = 25
+    ) -> None:
+        self.live = live
+        self.population = population if callable(population) else list(population)
+        self.after = after
+        self.stopped_at: int | None = None
+
+    def __call__(self, moment: Moment) -> bool:
+        """Whether the training should stop."""
+        self.live(moment)
+        if not self.live.epochs or self.live.epochs[-1] != moment.epoch or moment.epoch < self.after:
+            return False
+        population = self.population(moment.epoch) if callable(self.population) else self.population
+        if not below_population(self.live.values[-1], population):
+            return False
+        self.stopped_at = moment.epoch
+        return True
+
+
+class Together:
+    """Several callbacks as one: all are called, and the training stops if any of them says so.
+
+    Example:
+        >>> loss = LiveLoss(every=1)
+        >>> both = Together(loss, lambda moment: moment.epoch >= 2)
+        >>> [both(Moment(epoch, epoch, 0.5, 0.0, nn.Identity())) for epoch in (1, 2)], loss.epochs
+        ([False, True], [1, 2])
+    """
+
+    def __init__(self, *callbacks: Callback | None) -> None:
+        self.callbacks = [callback for callback in callbacks if callback is not None]
+
+    def __call__(self, moment: Moment) -> bool:
+        """Call all, and return whether any asks to stop."""
+        return any([callback(moment) is True for callback in self.callbacks])  # a list: all are called
+
+
+class Clock:
+    """Seconds of wall-clock time since it was made, without those during which it was stopped."""
+
+    def __init__(self) -> None:
+        self.began = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that count."""
+        return time.perf_counter() - self.began
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Stop inside the block."""
+        stopped = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.began += time.perf_counter() - stopped
+
+
+@contextmanager
+def left_as_found(module: nn.Module) -> Iterator[None]:
+    """Put a module in eval mode inside the block; afterwards it and all random numbers are as they were before.
+
+    Training flags, which parameters need gradients, the gradients themselves, buffers, the grad mode, and the random
+    numbers of Python, NumPy and torch, on the CPU and on the module's GPUs, are put back.
+    """
+    training = [(part, part.training) for part in module.modules()]
+    parameters = [(p, p.requires_grad, p.grad) for p in module.parameters()]
+    buffers = [(buffer, buffer.clone()) for buffer in module.buffers()]
+    devices = {tensor.device for tensor in [*module.parameters(), *module.buffers()] if tensor.is_cuda}
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002  # measures of others may draw from them
+    with torch.random.fork_rng(devices=sorted(devices, key=str)), torch.set_grad_enabled(torch.is_grad_enabled()):
+        try:
+            for parameter, _, _ in parameters:
+                parameter.grad = None  # what is found is kept from being added to
+            module.eval()
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy)  # noqa: NPY002
+            for part, was_training in training:
+                part.training = was_training
+            for parameter, required, gradient in parameters:
+                parameter.requires_grad_(required)
+                parameter.grad = gradient
+            with torch.no_grad():
+                for buffer, before in buffers:
+                    buffer.copy_(before)  # always: batch norm changes its own without counting a new version

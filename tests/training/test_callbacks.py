@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_digits
+from torch import nn
+
+from assay import AssayError
+from assay.core.determinism import seeded
+from assay.stats.convergence import below_population, converged, population_threshold
+from assay.training import (
+    LiveLoss,
+    LiveMeasure,
+    Moment,
+    Recipe,
+    StopBelowPopulation,
+    StopWhenConverged,
+    Together,
+    train,
+    train_many,
+)
+
+DIGITS = load_digits()
+X = torch.from_numpy(DIGITS.images[:128, None] / 16).float()
+Y = torch.from_numpy(DIGITS.target[:128])
+RECIPE = Recipe("adam", 0.01, 32, epochs=6, seed=3)
+
+
+def perceptron(seed: int = 0) -> nn.Module:
+    with seeded(seed):
+        layers = [nn.Flatten(), nn.Linear(64, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.3)]
+        return nn.Sequential(*layers, nn.Linear(16, 10))
+
+
+def rude(module: nn.Module) -> float:
+    """A measure that draws random numbers of every kind, changes modes and buffers, and leaves gradients behind."""
+    random.random()
+    np.random.rand()  # noqa: NPY002
+    torch.rand(3)
+    module.train()
+    loss = module(X).square().mean()
+    loss.backward()
+    module[1].weight.requires_grad_(False)
+    torch.set_grad_enabled(False)
+    return float(loss)
+
+
+def moments(*values: float, every: int = 5) -> list[Moment]:
+    return [Moment(every * (i + 1), i, value, float(i), nn.Identity()) for i, value in enumerate(values)]
+
+
+def test_a_live_measure_leaves_the_training_the_same_to_the_bit():
+    plain, measured = perceptron(), perceptron()
+    before = (random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state())  # noqa: NPY002
+    live = LiveMeasure(rude, "rude", every=1)
+    expected = train(plain, X, Y, RECIPE)
+    assert train(measured, X, Y, RECIPE, callback=live) == expected
+    assert live.epochs == [1, 2, 3, 4, 5, 6]
+    for name, value in plain.state_dict().items():
+        assert torch.equal(value, measured.state_dict()[name]), name
+    assert random.getstate() == before[0] and np.random.get_state()[1].tolist() == before[1]  # noqa: NPY002
+    assert torch.equal(torch.get_rng_state(), before[2]) and torch.is_grad_enabled()
+
+
+def test_a_live_measure_leaves_modes_gradients_and_buffers_as_it_finds_them():
+    network = perceptron().train()
+    network[2].eval()  # a frozen part stays frozen
+    network[5].bias.requires_grad_(False)
+    network(X).sum().backward()
+    gradients = [p.grad for p in network.parameters()]
+    values = [None if g is None else g.clone() for g in gradients]
+    buffers = [b.clone() for b in network.buffers()]
+    modes = [m.training for m in network.modules()]
+    seen = []
+    LiveMeasure(lambda m: seen.append(any(p.training for p in m.modules())) or rude(m), every=1)(
+        Moment(1, 1, 0.0, 0.0, network)
+    )
+    assert seen == [False]
+    assert [m.training for m in network.modules()] == modes
+    assert [p.requires_grad for p in network.parameters()][-1] is False and network[1].weight.requires_grad
+    for parameter, gradient, value in zip(network.parameters(), gradients, values, strict=True):
+        assert parameter.grad is gradient and (value is None or torch.equal(gradient, value))
+    assert all(torch.equal(a, b) for a, b in zip(network.buffers(), buffers, strict=True))
+
+
+def test_what_a_measure_raises_leaves_the_network_as_it_was():
+    network = perceptron().train()
+
+    def broken(module: nn.Module) -> float:
+        rude(module)
+        raise RuntimeError("no such layer")
+
+    with pytest.raises(RuntimeError, match="no such layer"):
+        LiveMeasure(broken, every=1)(Moment(1, 1, 0.0, 0.0, network))
+    assert network.training and all(p.grad is None for p in network.parameters()) and torch.is_grad_enabled()
+
+
+def test_the_table_of_a_live_measure_is_tidy():
+    live = LiveMeasure(lambda m: 2.0, "two", every=2)
+    both = Together(live, LiveLoss(every=3))
+    train(perceptron(), X, Y, RECIPE, callback=both)
+    table = live.table
+    assert list(table.columns) == ["epoch", "step", "seconds", "loss", "quantity", "value", "measure_s"]
+    assert table["epoch"].tolist() == [2, 4, 6] and table["step"].tolist() == [8, 16, 24]
+    assert table["quantity"].eq("two").all() and table["seconds"].is_monotonic_increasing
+    assert LiveMeasure(lambda m: 0.0).table.empty
+
+
+def test_a_callback_ends_the_training_of_its_network_alone_and_the_result_says_so():
+    networks = [perceptron(0), perceptron(1)]
+    results = train_many(networks, X, Y, [RECIPE, RECIPE], callbacks=[lambda m: m.epoch == 2, None])
+    assert [(r.status, r.epochs) for r in results] == [("halted", 2), ("ended", 6)]
+    assert 0 <= results[0].accuracy <= 1 and not results[0].stopped
+    alone = train(perceptron(1), X, Y, RECIPE)
+    assert results[1] == alone
+
+
+def test_a_halted_training_stays_halted_when_it_is_continued_from_its_checkpoint(tmp_path):
+    path = tmp_path / "network.safetensors"
+    first = train(perceptron(), X, Y, RECIPE, checkpoint=path, callback=lambda m: m.epoch == 3)
+    calls = []
+    again = train(perceptron(), X, Y, RECIPE, checkpoint=path, callback=calls.append)
+    assert first == again and first.status == "halted" and not calls
+
+
+def test_convergence_is_found_at_the_same_epoch_live_and_afterwards():
+    values = [0.3, 0.1, 0.2, 0.17, 0.12, 0.13, 0.13, 0.131, 0.129, 0.13, 0.13, 0.5]
+    stop = StopWhenConverged(LiveLoss(every=5))
+    answers = [stop(moment) for moment in moments(*values)]
+    epoch = converged(values, [5 * (i + 1) for i in range(len(values))])
+    assert epoch == stop.stopped_at == 5 * (answers.index(True) + 1) == 50
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.integers(1, 10), st.floats(0, 0.3))
+def test_convergence_by_its_definition(values, window, sd):
+    epochs = list(range(1, len(values) + 1))
+    expected = None
+    for last in range(len(values)):
+        if last >= window and np.std(values[last - window : last + 1], ddof=1) <= sd:
+            expected = last + 1
+            break
+    assert converged(values, epochs, window, sd) == expected
+
+
+def test_convergence_needs_a_whole_window_of_finite_values():
+    assert converged([0.1] * 5, [5, 10, 15, 20, 25]) is None
+    assert converged([0.1] * 6, [5, 10, 15, 20, 25, 30]) == 30
+    assert converged([0.1, float("nan"), 0.1, 0.1], [1, 2, 3, 4], window=2) is None
+    assert converged([0.1, 0.1], [1, 100]) is None  # one value in the last 25 epochs tells nothing
+    with pytest.raises(AssayError, match="an epoch for each value: there are 2 values and 1 epochs"):
+        converged([1, 2], [1])
+    with pytest.raises(AssayError, match="ascending"):
+        converged([1, 2], [2, 2])
+    with pytest.raises(AssayError, match="window=0"):
+        StopWhenConverged(LiveLoss(), window=0)
+
+
+def test_a_network_is_stopped_below_mean_plus_sd_of_its_population():
+    population = [0.05, 0.1, 0.15]  # mean 0.1, SD 0.05
+    assert population_threshold(population) == pytest.approx(0.15)
+    assert below_population(0.149, population) and not below_population(0.151, population)
+    assert below_population(float("nan"), population)
+    assert not below_population(0.0, [0.5]) and not below_population(0.0, [0.5, float("nan")])
+    stop = StopBelowPopulation(LiveLoss(every=5), population, after=15)
+    assert [stop(moment) for moment in moments(0.0, 0.0, 0.2, 0.1)] == [False, False, False, True]
+    assert stop.stopped_at == 20
+    asked = []
+    stop = StopBelowPopulation(LiveLoss(every=5), lambda epoch: asked.append(epoch) or [], after=10)
+    assert not any(stop(moment) for moment in moments(0.0, 0.0, 0.0)) and asked == [10, 15]
+
+
+def test_wrong_settings_of_a_live_measure_are_named():
+    with pytest.raises(AssayError, match="every=0"):
+        LiveMeasure(len, every=0)
+    with pytest.raises(AssayError, match="measure=3 is no function"):
+        LiveMeasure(3)  # type: ignore[arg-type]

@@ -87,7 +87,9 @@ def train_many(
     """
     paths = [None] * len(recipes) if checkpoints is None else list(checkpoints)
     watchers = [None] * len(recipes) if callbacks is None else list(callbacks)
-    counts = {"recipes": len(recipes), "checkpoints": len(paths), "callbacks": len(watchers)}
+    counts = {"recipes": len(recipes), "checkpoints": len(paths)}
+    if callbacks is not None:
+        counts["callbacks"] = len(watchers)
     if isinstance(networks, Sequence):
         counts["networks"] = len(networks)
     if len(set(counts.values())) > 1:

@@ -13,12 +13,14 @@ _HOME = {
     "AssayError": "assay.core.errors",
     "AugmentationRobustness": "assay.measures.complexity.augmentation",
     "ClusterSeparation": "assay.measures.complexity.clusters",
+    "HumanSimilarity": "assay.measures.similarity.measure",
     "Invariance": "assay.measures.invariance.measure",
     "Margins": "assay.measures.complexity.margins",
     "Measure": "assay.measures.base",
     "Norms": "assay.measures.complexity.norms",
     "PerturbationResponse": "assay.measures.perturbation.measure",
     "Plan": "assay.plans.plan",
+    "PredNet": "assay.networks.prednet",
     "Resources": "assay.runs.executor",
     "Run": "assay.runs.run",
     "RunningRdm": "assay.measures.similarity.rdm",
@@ -37,6 +39,7 @@ _HOME = {
     "firing_thresholds": "assay.measures.invariance.firing",
     "from_rsatoolbox": "assay.stimuli.rdms",
     "gi_score": "assay.measures.perturbation.scores",
+    "human_similarity": "assay.measures.similarity.measure",
     "invariance_scores": "assay.measures.invariance.firing",
     "linear_cka": "assay.measures.similarity.alignment",
     "load_plan": "assay.plans.plan",
@@ -57,12 +60,14 @@ __all__ = [
     "AssayError",
     "AugmentationRobustness",
     "ClusterSeparation",
+    "HumanSimilarity",
     "Invariance",
     "Margins",
     "Measure",
     "Norms",
     "PerturbationResponse",
     "Plan",
+    "PredNet",
     "Resources",
     "Run",
     "RunningRdm",
@@ -82,6 +87,7 @@ __all__ = [
     "firing_thresholds",
     "from_rsatoolbox",
     "gi_score",
+    "human_similarity",
     "invariance_scores",
     "linear_cka",
     "load_plan",
@@ -118,9 +124,11 @@ if _typing.TYPE_CHECKING:
     from assay.measures.similarity.ceiling import noise_ceiling, similarity_between_subjects
     from assay.measures.similarity.compare import compare_rdms
     from assay.measures.similarity.inference import bootstrap_rdms
+    from assay.measures.similarity.measure import HumanSimilarity, human_similarity
     from assay.measures.similarity.permutation import permutation_test
     from assay.measures.similarity.rdm import RunningRdm, category_rdm, rdm
     from assay.measures.straightness.measure import Straightness, curvature, turning_angles
+    from assay.networks.prednet import PredNet
     from assay.plans.examination import examine
     from assay.plans.plan import Plan, load_plan
     from assay.runs.evaluate import evaluate

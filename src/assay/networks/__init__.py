@@ -11,6 +11,7 @@ from assay.networks.learners.cdbn import ConvolutionalDeepBeliefNetwork, Convolu
 from assay.networks.learners.denoising import DenoisingAutoencoder, StackedDenoisingAutoencoder
 from assay.networks.learners.isa import StackedISA, SubspaceAnalysis
 from assay.networks.learners.stack import LearnedStack, Together
+from assay.networks.prednet import PredNet
 
 __all__ = [
     "VGG",
@@ -21,6 +22,7 @@ __all__ = [
     "FullyConvolutional",
     "LearnedStack",
     "NetworkInNetwork",
+    "PredNet",
     "ResNet",
     "RetinaV1",
     "StackedAutoencoder",

@@ -100,6 +100,12 @@ class Sequences:
         if frames:
             yield np.stack(frames), np.array(owners)
 
+    def whole_clips(self) -> Iterator[tuple[Array, Array]]:
+        """Yield the clips one by one, each whole: (frames T×C×H×W, index of the clip for each frame)."""
+        for index, clip in enumerate(self.clips):
+            frames = np.stack(list(clip.checked_frames()))
+            yield frames, np.full(len(frames), index)
+
 
 def load_sequences(
     folder: str | Path,

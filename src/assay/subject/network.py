@@ -65,7 +65,7 @@ class Network:
         if self.preprocess is not None:
             given = as_tensor(batch) if isinstance(batch, np.ndarray) else batch
             try:
-                batch = self.preprocess(given)
+                batch = self._preprocessed(self.preprocess, given)
             except (AssayError, torch.OutOfMemoryError):
                 raise
             except ANYTHING as error:  # it is the user's
@@ -78,6 +78,13 @@ class Network:
             rows = ", ".join(f"{key!r} has {length}" for key, length in lengths.items()) or "there are none"
             raise AssayError(f"inputs by name must have a row for each of the same inputs: {rows}")
         return ready
+
+    def _preprocessed(self, preprocess: Callable[[Any], Any], given: Any) -> Any:
+        """What the preprocessing makes of a batch; that of a network of videos is shown all frames, N×C×H×W."""
+        if not (getattr(self.module, "video", False) and isinstance(given, Tensor) and given.dim() == 5):
+            return preprocess(given)
+        frames = preprocess(given.flatten(0, 1))
+        return frames.unflatten(0, given.shape[:2])
 
     def prepare_example(self, example: Batch | Sequence[int]) -> Any:
         """A prepared example input, made from one that is given or from its shape without the batch axis."""

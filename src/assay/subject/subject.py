@@ -47,7 +47,8 @@ class Subject:
             ``torch.export.ExportedProgram`` the modules are put together again. If ``device``, ``dtype`` or
             ``channels_last`` ask for something else than it is, a converted copy is used.
         name: What tables call the network; the name of its class by default.
-        preprocess: Function applied to every batch before the network, such as `assay.stimuli.Normalize`.
+        preprocess: Function applied to every batch before the network, such as `assay.stimuli.Normalize`; of videos
+            it is given all frames, N×C×H×W.
         example: An input, or the shape of one without the batch axis, for the dry run that finds
             the layers. Without it, the first batch shown serves.
         device: Device to run on; that of the module by default.
@@ -168,6 +169,11 @@ class Subject:
     def channels_last(self) -> bool:
         """Whether 4-D inputs run in channels-last memory format."""
         return self.network.channels_last
+
+    @property
+    def video(self) -> bool:
+        """Whether it takes videos B×T×C×H×W, its layers returning B×T×…: its module has ``video = True``."""
+        return bool(getattr(self.module, "video", False))
 
     @property
     def layers(self) -> list[str]:

@@ -34,6 +34,7 @@ from assay.stats.evidence import Evidence
 from assay.stimuli.invariance_test import InvarianceTest
 from assay.stimuli.pictures import strip
 from assay.subject.layers import ALL, Layers
+from assay.subject.stills import FRAMES, require_frames, visit_stills
 from assay.subject.subject import Subject
 from assay.subject.taking import showing
 
@@ -70,6 +71,8 @@ class Invariance(Measure):
         bootstrap: Number of resamples for the intervals; 0 for none.
         seed: Seed of the bootstrap's random draws.
         batch_size: Number of stimuli per pass; by default 32 on a CPU and 256 on a GPU.
+        frames: Number of frames for which a network of videos is shown each stimulus. The response to the first is
+            dropped; each unit at each of the others counts as one.
     """
 
     test: InvarianceTest
@@ -82,6 +85,7 @@ class Invariance(Measure):
     bootstrap: int = 200
     seed: int = 0
     batch_size: int | None = None
+    frames: int = FRAMES
 
     name: ClassVar[str] = "invariance"
     value: ClassVar[str] = "score"
@@ -96,6 +100,7 @@ class Invariance(Measure):
         if self.bootstrap < 0:
             raise AssayError(f"bootstrap={self.bootstrap} must be at least 0")
         require_batch_size(self.batch_size)
+        require_frames(self.frames)
         top_count(1, self.top)
         near_count(self.near_max, np.ones(1, dtype=np.int64))
 
@@ -103,7 +108,8 @@ class Invariance(Measure):
         """Check that there are enough stimuli, that the network takes one, and that the layers exist."""
         firing_count(len(self.test), self.firing_rate)
         with showing("invariance shows pictures"):
-            subject.visit(torch.from_numpy(next(self.test.batches(1))), lambda layer, output: None, self.layers)
+            stimulus = torch.from_numpy(next(self.test.batches(1)))
+            visit_stills(subject, stimulus, lambda layer, output: None, self.layers, frames=self.frames)
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Show the stimuli of the test; one row per layer and transformation."""
@@ -168,6 +174,7 @@ class Invariance(Measure):
                 near_max=self.near_max,
                 signs=self.signs,
                 units=self.units,
+                frames=self.frames,
             )
             with showing("invariance shows pictures"):
                 passes.show()

@@ -24,6 +24,7 @@ from assay.measures.invariance.unit_responses import (
 )
 from assay.stimuli.invariance_test import ClosedTest, InvarianceTest, OpenTest
 from assay.subject.layers import Layers
+from assay.subject.stills import FRAMES, visit_stills
 from assay.subject.subject import Subject
 
 Array = np.ndarray[Any, Any]
@@ -48,6 +49,7 @@ class Passes:
         near_max: int | float,
         signs: Signs,
         units: Units,
+        frames: int = FRAMES,
     ) -> None:
         self.test = test
         self.subject = subject
@@ -57,6 +59,7 @@ class Passes:
         self.near_max = near_max
         self.signs = signs
         self.units = units
+        self.frames = frames
         self.responses: dict[str, UnitResponses] = {}
         self.layers: list[str] = []
         self.repeats: dict[str, str] = {}
@@ -67,7 +70,8 @@ class Passes:
         """Show all stimuli once, and keep of every layer the largest responses of its units."""
         n, shown = len(self.test), 0
         for batch in self._batches():
-            self.subject.visit(batch, partial(self._extend, len(batch)), self.chosen, repeats=False)
+            visitor = partial(self._extend, len(batch))
+            visit_stills(self.subject, batch, visitor, self.chosen, frames=self.frames, repeats=False)
             shown += len(batch)
             report(f"{self.subject.name}: stimuli", shown, n)
         self.layers = self.subject.choose(self.chosen)
@@ -159,7 +163,7 @@ class Passes:
             responses[layer].append((picked if picked.dtype == torch.float64 else picked.float()).cpu().numpy())
 
         for batch in self._batches():
-            self.subject.visit(batch, visit, list(wanted))
+            visit_stills(self.subject, batch, visit, list(wanted), frames=self.frames)
         # Each layer's parts are let go as they are joined, so that no response is held twice for long.
         return {layer: np.concatenate(responses.pop(layer)) for layer in wanted}
 
@@ -187,7 +191,7 @@ class Passes:
         for start in range(0, len(wanted), step):
             stimuli = torch.from_numpy(test.pictures(wanted[start : start + step])).to(self.subject.device)
             transforms = test.trajectory(transformation, stimuli).flatten(0, 1)
-            self.subject.visit(transforms, partial(visit, start), list(lookups))
+            visit_stills(self.subject, transforms, partial(visit, start), list(lookups), frames=self.frames)
             report(f"{self.subject.name}: {transformation}", min(start + step, len(wanted)), len(wanted))
         for layer, by_sign in lookups.items():
             for lookup in by_sign:

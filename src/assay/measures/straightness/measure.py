@@ -90,7 +90,8 @@ class Straightness(Measure):
     """Curvature of every sequence at every layer, and its change from the pixels of the same frames.
 
     Frames stream through the network in batches; of each layer only the last two frames are kept, and four
-    numbers for every three frames.
+    numbers for every three frames. A network of videos is shown each clip whole, from rest, and the path of a layer is
+    its states frame by frame.
 
     Table: one row per layer and sequence; the layer ``pixels`` is the input, before any preprocessing.
     ``curvature_deg`` is the mean of ``n`` turning angles, ``change_deg`` its difference from the pixels
@@ -122,8 +123,9 @@ class Straightness(Measure):
         for clip in self.sequences:
             _require_three(clip.name, sum(1 for _ in islice(clip.checked_frames(), 3)))
         frames, _ = next(iter(self.sequences.batches(1)))
+        first = torch.from_numpy(frames)
         with showing("straightness shows frames of sequences"):
-            subject.visit(torch.from_numpy(frames), lambda layer, output: None, self.layers)
+            subject.visit(first[None] if subject.video else first, lambda layer, output: None, self.layers)
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Show all sequences once; one row per layer and sequence."""
@@ -131,7 +133,7 @@ class Straightness(Measure):
         size = batch_size(subject, self.batch_size)
 
         def batches() -> Iterator[Tensor]:
-            for frames, owner in self.sequences.batches(size):
+            for frames, owner in self.sequences.whole_clips() if subject.video else self.sequences.batches(size):
                 owners.append(owner)
                 yield torch.from_numpy(frames)
 

@@ -23,7 +23,8 @@ def follow(subject: Subject, batches: Iterable[Tensor], layers: Layers = ALL) ->
 
     Args:
         subject: The network that is shown the frames.
-        batches: The frames in order, N×C×H×W, on any device; N may vary.
+        batches: The frames in order, N×C×H×W, on any device; N may vary. A network of videos takes each batch as one
+            video, which it is shown from rest.
         layers: Layers to follow; all by default.
 
     Returns:
@@ -76,13 +77,15 @@ class _Paths:
         self.count = len(frames)
         frames = frames.to(self.subject.device)
         self.tracks[PIXELS].extend(frames, self.shown)
-        self.subject.visit(frames, self._visit, self.layers, repeats=False)
+        self.subject.visit(frames[None] if self.subject.video else frames, self._visit, self.layers, repeats=False)
         self.shown += self.count
         report(f"{self.subject.name}: frames", self.shown)
 
     def _visit(self, layer: str, output: Tensor) -> None:
         if layer == PIXELS:
             raise AssayError(f"a layer of {self.subject.name!r} is called {PIXELS!r}, as is the input: rename it")
+        if self.subject.video and output.dim() > 1 and len(output) == 1:
+            output = output[0]  # the frames of the one clip shown
         track = self.tracks.setdefault(layer, _Track())
         if self.subject.is_per_sample(layer) and len(output) == self.count and layer not in self.not_per_frame:
             track.extend(output, self.shown)

@@ -1,0 +1,148 @@
+"""PredNet: its size, its states at rest, and one step of training against a slow, literal implementation."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+import assay
+from assay.core.determinism import seeded
+from assay.networks.prednet import PredNet
+
+
+def made(*args, biased=True, **settings):
+    """A PredNet in float64 whose biases are not 0, so that they are tested too."""
+    with seeded(3):
+        network = PredNet(*args, **settings).double()
+        for name, parameter in network.named_parameters():
+            if name.endswith("bias") and biased:
+                torch.nn.init.normal_(parameter, std=0.3)
+    return network
+
+
+def video(*shape, seed=0):
+    return torch.rand(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def literal_states(network, frames):
+    """The definition word by word, one convolution per gate, for one video at a time; by time step A, Â, E, R."""
+    levels = len(network.channels)
+    r, c, e = {}, {}, {}
+    for level in range(levels):
+        size = (1, frames.shape[3] // 2**level, frames.shape[4] // 2**level)
+        r[level] = frames.new_zeros(size[0], network.representation_channels[level], *size[1:])
+        c[level] = r[level].clone()
+        e[level] = frames.new_zeros(size[0], 2 * network.channels[level], *size[1:])
+
+    def convolved(x, weight, bias):
+        side = weight.shape[-1] // 2
+        return F.conv2d(F.pad(x, (side,) * 4), weight, bias)
+
+    def hard_sigmoid(a):
+        return torch.clip(0.2 * a + 0.5, 0, 1)
+
+    steps = []
+    for t in range(frames.shape[1]):
+        for level in reversed(range(levels)):
+            z = [r[level], e[level]]
+            if level + 1 < levels:
+                z.append(r[level + 1].repeat_interleave(2, 2).repeat_interleave(2, 3))
+            z = torch.cat(z, 1)
+            gates = network.gates[level]
+            kernels = zip(gates.weight.chunk(4), gates.bias.chunk(4), strict=True)
+            i, f, o, g = (convolved(z, weight, bias) for weight, bias in kernels)
+            c[level] = hard_sigmoid(f) * c[level] + hard_sigmoid(i) * torch.tanh(g)
+            r[level] = hard_sigmoid(o) * torch.tanh(c[level])
+        a = frames[:, t]
+        states = []
+        for level in range(levels):
+            layer = network.predictions[level]
+            ahat = torch.relu(convolved(r[level], layer.weight, layer.bias))
+            if level == 0:
+                ahat = torch.minimum(ahat, torch.ones_like(ahat))
+            e[level] = torch.cat([torch.relu(ahat - a), torch.relu(a - ahat)], 1)
+            states.append((a, ahat, e[level], r[level]))
+            if level + 1 < levels:
+                layer = network.targets[level]
+                a = F.max_pool2d(torch.relu(convolved(e[level], layer.weight, layer.bias)), 2)
+        steps.append(states)
+    return steps
+
+
+def literal_loss(network, frames, level_weights):
+    """Σ_t λ_t Σ_l λ_l mean(E_l(t)), with λ_0 = 0 and λ_t = 1/(T − 1), the mean over the batch taken video by video."""
+    total = 0.0
+    for one in frames:
+        for t, states in enumerate(literal_states(network, one[None])):
+            for weight, (_, _, error, _) in zip(level_weights, states, strict=True):
+                total = total + (weight * error.mean() / (frames.shape[1] - 1) if t else 0.0)
+    return total / len(frames)
+
+
+def test_the_default_has_the_published_number_of_parameters():
+    network = PredNet()
+    count = lambda part: sum(p.numel() for p in part.parameters())  # noqa: E731
+    assert count(network) == 6_915_948
+    assert (count(network.gates), count(network.predictions), count(network.targets)) == (6_062_424, 435_876, 417_648)
+
+
+def test_at_rest_it_represents_and_predicts_nothing_and_its_error_is_the_frame():
+    frames = video(2, 2, 3, 16, 16)
+    network = made((3, 4, 5), biased=False)
+    first = next(network.steps(frames))
+    for level in first:
+        assert not level.representation.any() and not level.prediction.any()
+    assert torch.equal(first[0].error, torch.cat([torch.zeros_like(frames[:, 0]), frames[:, 0]], 1))
+    assert network.errors(frames)[0, 0].item() == pytest.approx(frames[:, 0].mean().item() / 2, rel=1e-6)  # in float32
+
+
+def test_every_state_at_every_step_equals_the_literal_implementation():
+    network = made((2, 3, 4), (3, 5, 2), gate_size=(5, 3, 1), prediction_size=(1, 3, 5), target_size=(3, 5))
+    frames = video(2, 4, 2, 8, 12)
+    layers = ["A", "Ahat", "E", "R"]
+    recorded = assay.Subject(network).record(frames)
+    for n in range(2):
+        for t, states in enumerate(literal_states(network, frames[n : n + 1])):
+            for level, of_level in enumerate(states):
+                for layer, state in zip(layers, of_level, strict=True):
+                    # float64: the sums of a convolution in another order, nothing else
+                    torch.testing.assert_close(recorded[f"{layer}{level}"][n, t], state[0], rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("level_weights", [(1.0, 0.0, 0.0), (1.0, 0.1, 0.1)])
+def test_one_step_of_training_equals_the_literal_implementation(level_weights):
+    from assay.training.next_frame import NextFrame, train_next_frame
+
+    clip = (video(6, 3, 8, 8) * 255).round().to(torch.uint8)
+    fast, slow = made((3, 4, 5)), made((3, 4, 5))
+    how = NextFrame(epochs=1, sequences=1, batch_size=1, length=6, level_weights=level_weights, precision="float64")
+    train_next_frame(fast, [clip], how)
+    optimizer = torch.optim.Adam(slow.parameters(), lr=1e-3)
+    literal_loss(slow, clip[None].double() / 255, level_weights).backward()
+    optimizer.step()
+    for ours, theirs in zip(fast.parameters(), slow.parameters(), strict=True):
+        # Adam's first step is ±1e-3 whatever the gradient's size: a wrong gradient would show at 1e-3.
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"channels": ()}, "channels=()"),
+        ({"representation_channels": (3, 4)}, "give as many"),
+        ({"gate_size": 4}, "gate_size=4"),
+        ({"target_size": (3, 3, 3, 3)}, "or 3 of them"),
+    ],
+)
+def test_settings_that_make_no_network_are_named(settings, said):
+    with pytest.raises(assay.AssayError) as error:
+        PredNet(**settings)
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(("shape", "said"), [((2, 3, 16, 16), "frames[None]"), ((1, 2, 3, 12, 16), "multiples of 8")])
+def test_inputs_that_are_no_videos_of_its_size_are_named(shape, said):
+    with pytest.raises(assay.AssayError) as error:
+        PredNet()(torch.zeros(shape))
+    assert said in str(error.value)

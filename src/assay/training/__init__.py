@@ -1,5 +1,6 @@
 """How networks learn: greedily layer by layer or from labels, one or many at once."""
 
+from assay.training.adapters import HuggingFaceCallback, LightningCallback
 from assay.training.callbacks import (
     Callback,
     LiveLoss,
@@ -18,6 +19,8 @@ __all__ = [
     "Callback",
     "Epoch",
     "Greedy",
+    "HuggingFaceCallback",
+    "LightningCallback",
     "LiveLoss",
     "LiveMeasure",
     "Moment",

@@ -78,5 +78,5 @@ def test_invariance_shows_each_stimulus_as_a_still(subject, clips):
 
 @pytest.mark.parametrize(("frames", "shape"), [(1, (2, 3, 8, 8)), (5, (2, 5, 3, 8, 8))])
 def test_what_cannot_be_shown_as_stills_is_named(subject, frames, shape):
-    with pytest.raises(assay.AssayError, match="frames=1|still pictures are"):
+    with pytest.raises(assay.AssayError, match=r"frames=1|still pictures are"):
         visit_stills(subject, torch.rand(shape), lambda layer, output: None, frames=frames)

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 from assay.core.errors import AssayError
 from assay.core.fingerprint import file_fingerprint, fingerprint
@@ -72,8 +73,12 @@ class FrameFolder(Clip):
 
     def frames(self) -> Iterator[Array]:
         """Read and resize the pictures, one at a time."""
-        for path in self.paths:
-            yield picture_to_array(read_picture(path), self.size, self.color)
+        for picture in self.pictures():
+            yield picture_to_array(picture, self.size, self.color)
+
+    def pictures(self) -> Iterator[Image.Image]:
+        """Read the pictures, one at a time, in their own size and colours."""
+        return map(read_picture, self.paths)
 
     def count(self) -> int:
         """Return the number of pictures: each is one frame."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
+
 from assay.core.errors import AssayError
 from assay.core.fingerprint import file_fingerprint, fingerprint
 from assay.stimuli.clips import Clip
@@ -28,7 +30,12 @@ class Video(Clip):
     step: int = 1
 
     def frames(self) -> Iterator[Array]:
-        """Decode the frames, one at a time.
+        """Decode and resize the frames, one at a time; see `pictures`."""
+        for picture in self.pictures():
+            yield picture_to_array(picture, self.size, self.color)
+
+    def pictures(self) -> Iterator[Image.Image]:
+        """Decode the frames, one at a time, in their own size and colours.
 
         Damage that the decoder or the container reveals is an error, not a shorter clip: a broken packet, or frames
         that end before the duration the file states. (An avi states no duration, and may be cut between two frames.)
@@ -50,7 +57,7 @@ class Video(Clip):
                         return
                     shown_s = _end_s(frame, stream)
                     if t >= self.start and (t - self.start) % self.step == 0:
-                        yield picture_to_array(frame.to_image(), self.size, self.color)  # type: ignore[no-untyped-call]
+                        yield frame.to_image()  # type: ignore[no-untyped-call]
                 length_s = _length_s(container, stream)
                 slack_s = 1.5 / float(stream.average_rate or 10)
                 if length_s is not None and shown_s + slack_s < length_s:

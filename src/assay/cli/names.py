@@ -5,6 +5,7 @@ from __future__ import annotations
 MEASURES = (
     "augmentation",
     "clusters",
+    "human-similarity",
     "invariance",
     "margins",
     "norms",

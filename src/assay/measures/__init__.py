@@ -10,11 +10,13 @@ from assay.measures.invariance.firing import firing_thresholds, invariance_score
 from assay.measures.invariance.measure import Invariance
 from assay.measures.perturbation.measure import PerturbationResponse
 from assay.measures.perturbation.scores import gi_score, pal_score, perturbation_cumulative_density
+from assay.measures.similarity.measure import HumanSimilarity, human_similarity
 from assay.measures.straightness.measure import Straightness, curvature, turning_angles
 
 __all__ = [
     "AugmentationRobustness",
     "ClusterSeparation",
+    "HumanSimilarity",
     "Invariance",
     "Margins",
     "Measure",
@@ -26,6 +28,7 @@ __all__ = [
     "davies_bouldin_index",
     "firing_thresholds",
     "gi_score",
+    "human_similarity",
     "invariance_scores",
     "pal_score",
     "perturbation_cumulative_density",

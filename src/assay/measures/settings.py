@@ -12,11 +12,17 @@ import numpy as np
 
 from assay.core.errors import AssayError, shown
 from assay.stimuli.datasets import as_images, as_labelled, as_sequences
+from assay.stimuli.human import HumanStimuli, as_human_stimuli
 from assay.stimuli.images import Images
 from assay.stimuli.labelled import Labelled
 from assay.stimuli.sequences import Sequences
 
-_CONVERTERS: Mapping[Any, Any] = {Labelled: as_labelled, Images: as_images, Sequences: as_sequences}
+_CONVERTERS: Mapping[Any, Any] = {
+    Labelled: as_labelled,
+    Images: as_images,
+    Sequences: as_sequences,
+    HumanStimuli: as_human_stimuli,
+}
 _WORDS: Mapping[Any, str] = {
     int: "a whole number",
     float: "a number",

@@ -15,6 +15,7 @@ from assay.plans.types import shown
 from assay.stimuli import (
     Family,
     Gratings,
+    HumanStimuli,
     Images,
     InvarianceTest,
     Labelled,
@@ -25,9 +26,12 @@ from assay.stimuli import (
     Perturbation,
     Sequences,
     Transformed,
+    as_human_stimuli,
     camera_sequences,
     camera_video,
+    load_brain92,
     load_coil20,
+    load_human_stimuli,
     load_sequences,
     turning_objects,
 )
@@ -65,6 +69,19 @@ def load_sequences_node(node: Node) -> Sequences:
     }
     chosen = [by_condition[kind]() for kind in controls]
     return replace(natural, clips=tuple(clip for sequences in chosen for clip in sequences))
+
+
+def _human_stimuli(node: Node) -> HumanStimuli:
+    """Images with RDMs as a plan writes them: ``brain92: FOLDER``, ``images`` and ``rdms``, or a folder of both."""
+    if isinstance(node.value, str):
+        return _at(node, lambda path: as_human_stimuli(path), convert(node, Path, {}))
+    entries = dict(node.items())
+    if "brain92" not in entries:
+        return build(load_human_stimuli, node)
+    if len(entries) > 1:
+        node.fail("has more than 'brain92', which is the folder of the 92-image set and has no settings")
+    folder = entries["brain92"]
+    return _at(folder, lambda path: as_human_stimuli(load_brain92(path)), convert(folder, Path, {}))
 
 
 def _moving(node: Node) -> Sequences:
@@ -152,6 +169,7 @@ STIMULI: dict[Any, Callable[[Node], Any]] = {
     Perturbation: _perturbation,
     Family: lambda node: build(Family, node),
     InvarianceTest: lambda node: _one_of(node, TESTS),
+    HumanStimuli: _human_stimuli,
 }
 FACTORIES: dict[str, dict[str, Callable[..., Any]]] = {
     "sequences": {
@@ -163,7 +181,8 @@ FACTORIES: dict[str, dict[str, Callable[..., Any]]] = {
     },
     "tests of invariance": {"gratings": Gratings, "video": NaturalVideo, "parametric": ParametricTest},
     "data": {"labelled data": labelled_data, "images": image_set},
+    "images with human RDMs": {"brain92": load_brain92, "images with RDMs": load_human_stimuli},
 }
 """What makes the stimuli that plans write, by group and key: the source of their documentation."""
-HIDDEN: dict[str, tuple[str, ...]] = {"coil20": ("path",), "folder": ("folder",)}
+HIDDEN: dict[str, tuple[str, ...]] = {"coil20": ("path",), "folder": ("folder",), "brain92": ("folder",)}
 """Settings that are the value of the key itself."""

@@ -7,6 +7,7 @@ from assay.stimuli.datasets import as_images, as_labelled, as_sequences
 from assay.stimuli.fades import ContrastFade, PixelFade
 from assay.stimuli.families import Family, ParametricTest
 from assay.stimuli.gratings import Gratings
+from assay.stimuli.human import HumanStimuli, as_human_stimuli, load_human_stimuli
 from assay.stimuli.images import Images, load_images
 from assay.stimuli.invariance_test import ClosedTest, InvarianceTest, OpenTest
 from assay.stimuli.labelled import Labelled, load_labelled
@@ -34,6 +35,7 @@ __all__ = [
     "FrameFolder",
     "Gratings",
     "Grey",
+    "HumanStimuli",
     "Images",
     "InvarianceTest",
     "Labelled",
@@ -52,6 +54,7 @@ __all__ = [
     "Transformed",
     "TurningObject",
     "Video",
+    "as_human_stimuli",
     "as_images",
     "as_labelled",
     "as_sequences",
@@ -60,6 +63,7 @@ __all__ = [
     "fill_range",
     "load_brain92",
     "load_coil20",
+    "load_human_stimuli",
     "load_images",
     "load_labelled",
     "load_rdms",

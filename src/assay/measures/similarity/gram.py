@@ -113,6 +113,10 @@ class RunningGram:
         self._require_sound()
         return mirrored(torch.addr(self._products, self._sums, self._sums, alpha=-1 / self.features))
 
+    def is_finite(self) -> bool:
+        """Whether no response so far was NaN or infinite, or so large that its square is."""
+        return bool(torch.isfinite(self._products.diagonal()).all())
+
     def constant_stimuli(self) -> Tensor:
         """The stimuli with the same response in all features, up to the rounding of the responses themselves."""
         spread = self._products.diagonal() - self._sums**2 / self.features
@@ -136,9 +140,10 @@ class RunningGram:
         m, width = part.shape
         shifted = room[: m * width].reshape(m, width)
         source = part.to(torch.float32).numpy() if part.dtype in (torch.bfloat16, torch.float16) else part.numpy()
-        np.subtract(source, self._shift_of(part).numpy(), out=shifted, casting="same_kind")
-        self._products.numpy()[...] += np.dot(shifted, shifted.T)
-        self._sums.numpy()[...] += np.dot(shifted, np.ones(width, room.dtype))
+        with np.errstate(invalid="ignore", over="ignore"):  # which whoever asks for the products is told of
+            np.subtract(source, self._shift_of(part).numpy(), out=shifted, casting="same_kind")
+            self._products.numpy()[...] += np.dot(shifted, shifted.T)
+            self._sums.numpy()[...] += np.dot(shifted, np.ones(width, room.dtype))
 
     def _add_by_tiles(self, part: Tensor) -> None:
         """Add features on a GPU, leaving out products below the diagonal tiles, in full precision whatever is set."""

@@ -132,11 +132,17 @@ class RdmBootstrap:
         """Interval of the ceiling: from the low end of its lower bound to the high end of its upper bound."""
         if self.ceiling is None:
             return float("nan"), float("nan")
-        ends = []
-        for place, value in enumerate(self.ceiling):
+        of_lower, of_upper = self.ceiling_intervals(confidence)
+        return of_lower[0], of_upper[1]
+
+    def ceiling_intervals(self, confidence: float = 0.95) -> list[tuple[float, float]]:
+        """The intervals of the lower and of the upper bound of the ceiling; none where it was not asked for."""
+        intervals = []
+        for place, value in enumerate(self.ceiling or ()):
             error = self.standard_error(self._contrast({len(self.models) + place: 1.0}))
-            ends.append(self._interval(float(value), error, confidence))
-        return ends[0]["low"], ends[1]["high"]
+            ends = self._interval(float(value), error, confidence)
+            intervals.append((ends["low"], ends["high"]))
+        return intervals
 
     def _contrast(self, entries: dict[int, float]) -> Array:
         contrast = np.zeros(len(self.models) + 2)

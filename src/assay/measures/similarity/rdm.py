@@ -105,22 +105,28 @@ class RunningRdm:
         """Return the upper triangle of all features so far, an array or a tensor, as the first block was."""
         return _as_given(upper_triangle(self._dissimilarities()), self.gram)
 
+    def undefined_stimuli(self) -> Array:
+        """The stimuli whose dissimilarities are undefined: constant over features, or for the cosine zero in all."""
+        if self.metric == "correlation":
+            undefined = self.gram.constant_stimuli()
+        elif self.metric == "cosine":
+            undefined = torch.nonzero(self.gram.products().diagonal() == 0).flatten()
+        else:
+            undefined = torch.empty(0, dtype=torch.int64)
+        return np.asarray(undefined.cpu())
+
     def _dissimilarities(self) -> Tensor:
         if self.metric == "euclidean":
             return squared_distances(self.gram.products()).clamp_(min=0) / self.gram.features
-        if self.metric == "cosine":
-            products = self.gram.products()
-            zero = torch.nonzero(products.diagonal() == 0).flatten()
-            if len(zero):
-                raise AssayError(f"the response to stimulus {int(zero[0])} is zero in all features: leave it out")
-        else:
-            products = self.gram.covariance()
-            constant = self.gram.constant_stimuli()
-            if len(constant):
-                raise AssayError(
-                    f"the responses to {len(constant)} stimuli, first stimulus {int(constant[0])}, are constant over "
-                    "features, so that their correlation is undefined: leave them out, or use metric='euclidean'"
-                )
+        products = self.gram.products() if self.metric == "cosine" else self.gram.covariance()
+        undefined = self.undefined_stimuli()
+        if len(undefined) and self.metric == "cosine":
+            raise AssayError(f"the response to stimulus {int(undefined[0])} is zero in all features: leave it out")
+        if len(undefined):
+            raise AssayError(
+                f"the responses to {len(undefined)} stimuli, first stimulus {int(undefined[0])}, are constant over "
+                "features, so that their correlation is undefined: leave them out, or use metric='euclidean'"
+            )
         scale = products.diagonal().rsqrt()
         return (1 - products.mul_(scale).mul_(scale[:, None])).clamp_(0, 2)
 

@@ -1,0 +1,253 @@
+"""Human-model similarity (HMS): how alike the dissimilarities of a network and of people's brains are.
+
+Kriegeskorte, Mur & Bandettini 2008; Blanchard, Kinnison, RichardWebster, Bashivan & Scheirer 2019 (HMS).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import torch
+
+from assay.core.errors import AssayError
+from assay.measures.base import Measure, require_batch_size
+from assay.measures.evidence import DRAWS, Measured
+from assay.measures.similarity.baselines import baseline_rdms
+from assay.measures.similarity.compare import compare_rdms, method_named
+from assay.measures.similarity.layers import TOGETHER, LayerRdm, as_frames, layer_rdms
+from assay.measures.similarity.rdm import RunningRdm
+from assay.measures.similarity.scores import Score, score_rdms
+from assay.measures.table import NAN, Predictor, require_sample
+from assay.stats.evidence import Evidence
+from assay.stimuli.human import HumanStimuli
+from assay.stimuli.rdms import RdmSet, as_vectors
+from assay.subject.layers import ALL, Layers
+from assay.subject.subject import Subject
+from assay.subject.taking import showing
+
+Array = np.ndarray[Any, Any]
+LAYER, BASELINE, CEILING = "layer", "baseline", "ceiling"
+"""The kinds of rows; that of all layers together is of the kind ``all``."""
+BOUNDS = ("lower bound", "upper bound")
+
+
+def human_similarity(rdm: Any, human_rdms: Any, method: str = "spearman") -> Any:
+    """Human-model similarity: the similarity of a model's RDM to the mean of people's RDMs.
+
+    HMS = Spearman's ρ of the m(m−1)/2 dissimilarities of the model and the mean dissimilarities over people, with
+    mid-ranks for ties.
+
+    It is on another scale than a noise ceiling, which is an average over single people: set
+    ``compare_rdms(rdm, human_rdms).mean()`` against that.
+
+    Args:
+        rdm: The RDM of a model, or several, in any form that `compare_rdms` takes.
+        human_rdms: The RDMs of people, one each or several (sessions), of the same stimuli in the same order; or
+            `stimuli.HumanStimuli`, in whose mean every person counts the same.
+        method: The method of comparison, as in `compare_rdms`.
+
+    Returns:
+        A float for one RDM, an array for several.
+
+    Example:
+        >>> round(human_similarity([1, 2, 3, 4, 5, 6], [[1, 3, 2, 4, 6, 5], [2, 1, 3, 4, 5, 7]]), 6)
+        1.0
+        >>> from assay.measures.similarity.compare import compare_rdms
+        >>> compare_rdms([1, 2, 3, 4, 5, 6], [[1, 3, 2, 4, 6, 5], [2, 1, 3, 4, 5, 7]]).round(4).tolist()   # one by one
+        [0.8857, 0.9429]
+
+    Blanchard et al. 2019.
+    """
+    if isinstance(human_rdms, HumanStimuli):
+        human_rdms = human_rdms.by_subject
+    mean = as_vectors(human_rdms, "human_rdms").mean(axis=0)
+    stimuli = getattr(human_rdms, "stimuli", ())
+    if not stimuli:
+        return compare_rdms(rdm, mean, method)
+    found = np.asarray(compare_rdms(rdm, RdmSet(mean, (), stimuli), method))[..., 0]
+    return found if found.ndim else float(found)
+
+
+@dataclass(frozen=True)
+class HumanSimilarity(Measure):
+    """How similar the RDMs of each layer, and of all layers together, are to those of people who saw the same images.
+
+    Two scales, in columns of their own. ``hms`` is the similarity to the *mean* RDM of people (the human-model
+    similarity of the literature), with ``low`` and ``high``, its 95 % interval over other images (bootstrap over
+    images). ``subject_mean`` is the mean similarity to the RDMs of *single* people, with ``subject_low`` and
+    ``subject_high``, its 95 % interval over other images and other people (bootstrap over both; over images alone where
+    there is one person). Only ``subject_mean`` may be set against the noise ceiling. Intervals are value ± t·(standard
+    error).
+
+    Table: one row per layer (``kind`` is ``layer``); one for the features of all layers concatenated (``kind`` and
+    ``layer`` are ``all``); one per baseline (``baseline``: pixels, grey pixels, a model of retina and V1, categories);
+    and the two bounds of the noise ceiling (``ceiling``; pooled as `noise_ceiling` does by default, on ranks for
+    Spearman), which have a ``subject_mean`` only. ``features`` is the number of features, 0 where the row is of no
+    layer, ``n`` the number of images, ``people`` that of people. ``status``: ``ok``, ``not per image``, ``not finite``,
+    ``constant for K of M images`` (the correlation with a constant response is undefined) or ``the same for all
+    pairs``.
+
+    Args:
+        stimuli: The images and the RDMs of people who saw them: `stimuli.HumanStimuli`, the 92-image set
+            (`stimuli.load_brain92`) or its folder, or images and RDMs in a tuple.
+        layers: Layers to measure; all by default. The paper's PredNet takes ``R*``.
+        metric: Dissimilarity of two responses: ``correlation``, ``euclidean`` or ``cosine``.
+        method: Method of comparison, as in `compare_rdms`.
+        frames: Number of time steps for which each image is shown to a network of video; the first is left out, the
+            others are concatenated.
+        bootstrap: Number of resamples for the intervals; 0 for none.
+        seed: Seed of the resamples.
+        batch_size: Number of images at once. By default all, up to 256 (1024 on a GPU); of more images, or fewer at
+            once, every two groups are shown together, which takes more passes and gives the same.
+
+    Example:
+        >>> from torch import nn
+        >>> draw = np.random.default_rng(0)
+        >>> images = draw.random((6, 1, 8, 8), dtype=np.float32)
+        >>> people = draw.random((3, 15))
+        >>> measure = HumanSimilarity((images, people), bootstrap=0)
+        >>> table = measure(Subject(nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU()), "small"))
+        >>> table[["kind", "layer", "features"]].to_numpy().tolist()[:4]
+        [['layer', '0', 72], ['layer', '1', 72], ['all', 'all', 144], ['baseline', 'pixels', 0]]
+    """
+
+    stimuli: HumanStimuli
+    layers: Layers = ALL
+    metric: str = "correlation"
+    method: str = "spearman"
+    frames: int = 5
+    bootstrap: int = 200
+    seed: int = 0
+    batch_size: int | None = None
+
+    name: ClassVar[str] = "human-similarity"
+    value: ClassVar[str] = "hms"
+    higher_is: ClassVar[str] = "more like the people"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_batch_size(self.batch_size)
+        if self.batch_size == 1:
+            raise AssayError("batch_size=1: an entry of an RDM takes two images at once; give 2 or more")
+        require_sample(None, self.bootstrap)
+        if self.bootstrap == 1:
+            raise AssayError("bootstrap=1: an interval takes two resamples or more; give 200, or 0 for none")
+        RunningRdm(self.metric)  # which refuses a metric that has no running sum
+        method = method_named(self.method)
+        if method.startswith("whitened") and self.bootstrap:
+            raise AssayError(
+                f"method={self.method!r} is not defined for resamples of images: give bootstrap=0, or method='cosine'"
+            )
+        if self.frames < 2:
+            raise AssayError(f"frames={self.frames} must be at least 2: the first time step is left out")
+
+    def check(self, subject: Subject) -> None:
+        """Check that the network takes an image, and has the layers."""
+        first = torch.from_numpy(self.stimuli.images.array[:1].copy())
+        with showing("human similarity shows images"):
+            subject.visit(
+                as_frames(first, self.frames) if subject.video else first, lambda layer, output: None, self.layers
+            )
+
+    def __call__(self, subject: Subject) -> pd.DataFrame:
+        """Show all images once; one row per layer, for all layers together, per baseline and bound of the ceiling."""
+        return self.measured(subject).table
+
+    def measured(self, subject: Subject) -> Measured:
+        """Show all images once; the table, and the human-model similarities in resamples of the images."""
+        return Measured.of(self.rows(self.rdms(subject)))
+
+    def rdms(self, subject: Subject) -> dict[str, LayerRdm]:
+        """Show all images once; the RDM of each layer, and of all of them together under the name ``all``."""
+        with showing("human similarity shows images"):
+            return layer_rdms(
+                subject,
+                self.stimuli.images.array,
+                self.layers,
+                metric=self.metric,
+                frames=self.frames,
+                batch_size=self.batch_size,
+            )
+
+    def rows(self, rdms: Mapping[str, LayerRdm]) -> list[dict[str, Any]]:
+        """The rows of the table for RDMs of layers, each with the human-model similarity in resamples as ``draws``."""
+        kinds = ["all" if name == TOGETHER else LAYER for name in rdms]
+        baselines = baseline_rdms(self.stimuli, self.metric)
+        models = [*rdms.items(), *((name, LayerRdm(values, 0, "ok")) for name, values in baselines.items())]
+        kinds += [BASELINE] * len(baselines)
+        statuses = [_status(model) for _, model in models]
+        # Layers that return the tensor of another share its RDM, which is scored once.
+        scored = {
+            id(model.rdm): model.rdm for (_, model), status in zip(models, statuses, strict=True) if status == "ok"
+        }
+        to_mean: dict[int, Score] = {}
+        to_people: dict[int, Score] = {}
+        ceiling: tuple[Score, ...] = ()
+        if scored:
+            scores = score_rdms(list(scored.values()), self.stimuli, self.method, self.bootstrap, self.seed)
+            to_mean = dict(zip(scored, scores.to_mean, strict=True))
+            to_people = dict(zip(scored, scores.to_people, strict=True))
+            ceiling = scores.ceiling
+        rows = []
+        for kind, (name, model), status in zip(kinds, models, statuses, strict=True):
+            mean, people = (scale.get(id(model.rdm), Score()) for scale in (to_mean, to_people))
+            rows.append(self._row(kind, name, mean, people, model.features, status))
+        rows += [
+            self._row(CEILING, name, Score(), score, 0, "ok") for name, score in zip(BOUNDS, ceiling, strict=False)
+        ]
+        return [{**row, "order": order} for order, row in enumerate(rows)]
+
+    def _row(self, kind: str, name: str, mean: Score, people: Score, features: int, status: str) -> dict[str, Any]:
+        return {
+            "kind": kind,
+            "layer": name,
+            "hms": mean.value,
+            "low": mean.low,
+            "high": mean.high,
+            "subject_mean": people.value,
+            "subject_low": people.low,
+            "subject_high": people.high,
+            "features": features,
+            "n": len(self.stimuli),
+            "people": len(self.stimuli.by_subject),
+            "status": status,
+            DRAWS: mean.draws,
+        }
+
+    def evidence(self, measured: Measured) -> list[Evidence]:
+        """The human-model similarity of all layers together and of the last layer, resampled over images."""
+        table = measured.table
+        evidence = []
+        for words, number in (("all layers together", _last(table, "all")), ("the last layer", _last(table, LAYER))):
+            if number is not None:
+                row = table.loc[number]
+                drawn = measured.draws.get(number, np.zeros(0))
+                quantity = f"human-model similarity of {words}"
+                value, n, status = float(row["hms"]), int(row["n"]), str(row["status"])
+                evidence.append(Evidence(quantity, value, "", "higher", {}, drawn, n, status))
+        return evidence
+
+    def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
+        """Take the human-model similarity of all layers together, of the last layer and the mean over layers."""
+        layers = table[table["kind"] == LAYER]
+        together, last = (_last(table, kind) for kind in ("all", LAYER))
+        return {
+            Predictor("human-model similarity"): NAN if together is None else float(table["hms"][together]),
+            Predictor("human-model similarity of the last layer"): NAN if last is None else float(table["hms"][last]),
+            Predictor("mean human-model similarity of layers"): float(layers["hms"].mean()),
+        }
+
+
+def _status(model: LayerRdm) -> str:
+    """The status of a model: its own, or that its RDM is constant, with which nothing can be correlated."""
+    return "the same for all pairs" if model.status == "ok" and np.ptp(model.rdm) == 0 else model.status
+
+
+def _last(table: pd.DataFrame, kind: str) -> int | None:
+    """The number of the last row of a kind; None where there is none."""
+    rows = table.index[table["kind"] == kind]
+    return int(rows[-1]) if len(rows) else None

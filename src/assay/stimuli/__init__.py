@@ -12,6 +12,7 @@ from assay.stimuli.images import Images, load_images
 from assay.stimuli.invariance_test import ClosedTest, InvarianceTest, OpenTest
 from assay.stimuli.labelled import Labelled, load_labelled
 from assay.stimuli.natural_video import NaturalVideo
+from assay.stimuli.objects import ObjectPictures, load_coil20_pictures, novel_objects
 from assay.stimuli.perturbations import Mixup, Noise, Perturbation, Transformed
 from assay.stimuli.pictures import photographs
 from assay.stimuli.rdm_files import load_rdms
@@ -43,6 +44,7 @@ __all__ = [
     "NaturalVideo",
     "Noise",
     "Normalize",
+    "ObjectPictures",
     "OpenTest",
     "ParametricTest",
     "Perturbation",
@@ -63,12 +65,14 @@ __all__ = [
     "fill_range",
     "load_brain92",
     "load_coil20",
+    "load_coil20_pictures",
     "load_human_stimuli",
     "load_images",
     "load_labelled",
     "load_rdms",
     "load_sequences",
     "natural_patches",
+    "novel_objects",
     "photographs",
     "smooth_contrast",
     "transform_named",

@@ -1,4 +1,4 @@
-"""The command line: ``assay init | check | run | report | compare | list | demo | broad | corpus``."""
+"""The command line: ``assay init | check | run | report | compare | humans | list | demo | broad | corpus``."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rich.logging import RichHandler
 from assay.cli.broad import broad
 from assay.cli.corpus import corpus
 from assay.cli.examine import examine
+from assay.cli.humans import humans
 from assay.cli.init import init
 from assay.cli.listing import list_known
 from assay.cli.run import check, compare, demo, report, run
@@ -42,7 +43,7 @@ def options(
     """Find out what neural networks have learned, what they are invariant to, and how they differ."""
 
 
-for command in (examine, init, check, run, report, compare, demo):
+for command in (examine, init, check, run, report, compare, humans, demo):
     app.command()(command)
 app.command("list")(list_known)
 app.add_typer(broad, name="broad")

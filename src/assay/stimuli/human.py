@@ -95,10 +95,7 @@ class HumanStimuli:
     @cached_property
     def by_subject(self) -> RdmSet:
         """The RDM of each person: the mean of that person's RDMs."""
-        people = tuple(dict.fromkeys(self.subjects))
-        group = np.array([people.index(name) for name in self.subjects])
-        means = [self.rdms.vectors[group == number].mean(axis=0) for number in range(len(people))]
-        return RdmSet(means, people, self.rdms.stimuli)
+        return mean_by_person(self.rdms, self.subjects)
 
     @property
     def mean(self) -> Array:
@@ -110,6 +107,14 @@ class HumanStimuli:
         """Hash of the images, the RDMs and all names."""
         parts = sorted((key, value.tolist()) for key, value in self.categories.items())
         return fingerprint(self.images.fingerprint, self.rdms.fingerprint, self.subjects, self.names, parts)
+
+
+def mean_by_person(rdms: RdmSet, subjects: Sequence[str]) -> RdmSet:
+    """The mean RDM of each person, in the order in which ``subjects``, the person of each RDM, first names them."""
+    people = tuple(dict.fromkeys(subjects))
+    group = np.array([people.index(name) for name in subjects])
+    means = [rdms.vectors[group == number].mean(axis=0) for number in range(len(people))]
+    return RdmSet(means, people, rdms.stimuli)
 
 
 def load_human_stimuli(

@@ -1,0 +1,132 @@
+"""The command ``assay humans``: how alike people's RDMs are, and how well any model could do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from assay.cli.terminal import AsJson, out, print_json, print_table
+from assay.core.errors import AssayError
+
+if TYPE_CHECKING:
+    from assay.stimuli import RdmSet
+
+_METHODS = ("pearson", "spearman")
+BETWEEN, CEILING, MODELS = "human-human similarity", "noise ceiling", "models"
+
+
+def humans(
+    path: Annotated[
+        Path, typer.Argument(help="Folder of the 92-image set (92_brainRDMs.mat, …), or a file or folder of RDMs.")
+    ],
+    subjects: Annotated[
+        str | None,
+        typer.Option(help="The person of each RDM, joined by commas, where one person has several (sessions)."),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(help="Method of comparison; may be given several times. By default pearson and spearman."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say how alike the RDMs of people are, and how well any model could do (the noise ceiling).
+
+    Human-human similarity is the mean over all pairs of RDMs. The noise ceiling is the range in which the score of the
+    true model lies, averaged over single people: set a network's "subject_mean" against it, not its "hms", which is the
+    similarity to the mean of all people.
+    """
+    rdms, people, models = _loaded(path)
+    if subjects is not None:
+        people = tuple(name.strip() for name in subjects.split(","))
+    methods = tuple(method or _METHODS)
+    tables = {
+        BETWEEN: _between(rdms, methods),
+        CEILING: _ceilings(rdms, people, methods),
+        MODELS: [] if models is None else _models(models, rdms, people),
+    }
+    if as_json:
+        print_json(tables)
+        return
+    print_table(f"Human-human similarity over all pairs of {len(rdms)} RDMs", [_brief(row) for row in tables[BETWEEN]])
+    out.print()
+    of_people = (
+        f"Noise ceiling of {len(set(people))} people: mean similarity of one to the pool of the others, and of all"
+    )
+    print_table(of_people, [_digits(row) for row in tables[CEILING]])
+    if tables[MODELS]:
+        out.print()
+        about = "Models that come with the data, by Spearman: hms is the similarity to the mean of all people,"
+        out.print(f"{about} subject_mean the mean similarity to single people, the scale of the ceiling", style="bold")
+        print_table("", [_digits(row) for row in tables[MODELS]])
+
+
+def _brief(row: dict[str, Any]) -> dict[str, Any]:
+    """The mean and the standard deviation as papers write them."""
+    return {"method": row["method"], "mean (SD)": f"{row['mean']:.4f} ({row['sd']:.4f})", "pairs": row["pairs"]}
+
+
+def _digits(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: f"{value:.5f}" if isinstance(value, float) else value for key, value in row.items()}
+
+
+def _loaded(path: Path) -> tuple[RdmSet, tuple[str, ...], dict[str, Any] | None]:
+    """The RDMs of people, the person of each, and RDMs of models where the data have some."""
+    from assay.stimuli import as_human_stimuli, load_brain92, load_rdms
+
+    if not (path / "92_brainRDMs.mat").exists():
+        rdms = load_rdms(path / "rdms" if (path / "rdms").is_dir() else path)
+        return rdms, rdms.names, None
+    brain = load_brain92(path)
+    models = {"monkey IT": brain.monkey.vectors[0]}
+    if brain.models is not None:
+        models = {name: brain.models[name] for name in brain.models.names if name != "monkeyIT"} | models
+    return brain.sessions, as_human_stimuli(brain).subjects, models
+
+
+def _between(rdms: RdmSet, methods: tuple[str, ...]) -> list[dict[str, Any]]:
+    from assay.measures.similarity.ceiling import similarity_between_subjects
+
+    rows = []
+    for method in methods:
+        found = similarity_between_subjects(rdms, method)
+        rows.append({"method": method, "mean": float(found.mean), "sd": float(found.sd), "pairs": found.pairs})
+    return rows
+
+
+def _ceilings(rdms: RdmSet, people: tuple[str, ...], methods: tuple[str, ...]) -> list[dict[str, Any]]:
+    from assay.measures.similarity.ceiling import RANK_METHODS, noise_ceiling
+    from assay.measures.similarity.compare import method_named
+
+    means = _by_person(rdms, people)
+    rows = []
+    for method in methods:
+        views = "ranks" if method_named(method) in RANK_METHODS else "standardised values"
+        for pooling, words in (("standardised", views), ("raw", "raw values")):
+            bounds = noise_ceiling(means, method, pooling=pooling)  # type: ignore[arg-type]
+            rows.append({"method": method, "pooled on": words, "lower": float(bounds.lower)})
+            rows[-1]["upper"] = float(bounds.upper)
+    return rows
+
+
+def _models(models: dict[str, Any], rdms: RdmSet, people: tuple[str, ...]) -> list[dict[str, Any]]:
+    from assay.measures.similarity.compare import compare_rdms
+
+    means = _by_person(rdms, people)
+    return [
+        {
+            "model": name,
+            "hms": float(compare_rdms(rdm, means.mean)),
+            "subject_mean": float(compare_rdms(rdm, means).mean()),
+        }
+        for name, rdm in models.items()
+    ]
+
+
+def _by_person(rdms: RdmSet, people: tuple[str, ...]) -> RdmSet:
+    from assay.stimuli.human import mean_by_person
+
+    if len(people) != len(rdms):
+        raise AssayError(f"--subjects names {len(people)} people for {len(rdms)} RDMs: name the person of each")
+    return mean_by_person(rdms, people)

@@ -1,0 +1,48 @@
+"""`assay humans` prints how alike people are and how well any model could do."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from assay import AssayError
+from assay.cli.main import app
+
+
+def humans(*words: object) -> str:
+    shown = CliRunner().invoke(app, ["humans", *map(str, words)], catch_exceptions=False)
+    assert shown.exit_code == 0
+    return shown.stdout
+
+
+def test_the_published_numbers_are_printed_by_one_command(shared_data):
+    text = humans(shared_data / "kriegeskorte92")
+    assert "0.1901 (0.0896)" in text and "0.1810 (0.0862)" in text
+    lines = [line.split() for line in text.splitlines()]
+    assert ["spearman", "ranks", "0.37231", "0.66572"] in lines
+    assert ["spearman", "raw", "values", "0.37856", "0.66068"] in lines
+    scores = {" ".join(words[:-2]): words[-2] for words in lines if len(words) > 2}
+    published = {
+        "animacy": "0.58819",
+        "monkey IT": "0.43892",
+        "HMAX": "0.22173",
+        "Silhouette": "0.12468",
+        "V1": "0.03926",
+    }
+    assert published.items() <= scores.items()
+
+
+def test_any_folder_of_rdms_will_do(tmp_path):
+    draw = np.random.default_rng(0)
+    for name in ("anna-1", "anna-2", "ben-1"):
+        np.save(tmp_path / f"{name}.npy", draw.random(15))
+    found = json.loads(humans(tmp_path, "--subjects", "anna,anna,ben", "--method", "spearman", "--json"))
+    assert [row["pairs"] for row in found["human-human similarity"]] == [3]
+    assert [row["pooled on"] for row in found["noise ceiling"]] == ["ranks", "raw values"] and found["models"] == []
+    with pytest.raises(AssayError, match="--subjects names 2 people for 3 RDMs"):
+        humans(tmp_path, "--subjects", "anna,ben")
+    with pytest.raises(AssayError, match="does not exist"):
+        humans(tmp_path / "elsewhere")

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from assay.core.checkpoints import read_checkpoint, write_checkpoint
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
-from assay.training.recipe import Recipe
 
 
 class Checkpoint:
@@ -24,12 +23,12 @@ class Checkpoint:
     Args:
         path: Path of the file.
         network: The network as it is before training.
-        recipe: How the network is trained.
+        recipe: How the network is trained, a dataclass of settings.
         data: Fingerprint of the data that the network is trained on.
         every_s: Least number of seconds between two writes of the file.
     """
 
-    def __init__(self, path: Path, network: nn.Module, recipe: Recipe, data: str, every_s: float) -> None:
+    def __init__(self, path: Path, network: nn.Module, recipe: Any, data: str, every_s: float) -> None:
         self.path = path
         self.network = network
         self.every_s = every_s

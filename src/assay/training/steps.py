@@ -1,26 +1,17 @@
-"""The steps of one network's training, with random numbers of its own; on a GPU in a stream of their own, as a graph.
-
-A small network's step costs the host more than the GPU, and does not fill the GPU. So a step is recorded once as a
-CUDA graph, and the graphs of many networks are replayed side by side in their streams.
-"""
+"""The steps of one classifier's training: cross-entropy on labelled data, batch by batch."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from assay.core.arrays import channels_last
-from assay.core.determinism import Arithmetic, reproducible
-from assay.core.errors import AssayError, first_line
-from assay.training.cuda_graph import WARM_UP, Snapshot
+from assay.core.errors import AssayError
 from assay.training.recipe import Recipe
-
-log = logging.getLogger(__name__)
+from assay.training.stepping import Stepping
 
 Turns = Generator[None, None, tuple[float, float]]
 
@@ -28,7 +19,7 @@ MOMENTUM = 0.9
 EVALUATED_AT_ONCE = 1024  # inputs per forward pass of an evaluation
 
 
-class Steps:
+class Steps(Stepping):
     """Training steps on data that are on the network's device already.
 
     Args:
@@ -42,26 +33,16 @@ class Steps:
     def __init__(
         self, network: nn.Module, inputs: Tensor, labels: Tensor, recipe: Recipe, stream: torch.cuda.Stream | None
     ) -> None:
-        self.network = network
+        super().__init__(network, inputs.device, stream, tf32=recipe.precision == "tf32")
         self.recipe = recipe
-        self.stream = stream
         self.inputs = inputs
         self.labels = labels
-        self.device = inputs.device
-        if stream is not None:
-            _lay_out(network, torch.channels_last)
         # What a recorded step reads and writes stays where it is: only its content changes.
         self.shown = inputs if recipe.augmentation is None else torch.empty_like(inputs)
         self.count = len(inputs) // recipe.batch_size
         self.order = torch.zeros(self.count, recipe.batch_size, dtype=torch.int64, device=self.device)
-        self.at = torch.zeros(1, dtype=torch.int64, device=self.device)
-        self.total = torch.zeros((), dtype=torch.float64, device=self.device)
         self.rate = torch.tensor(recipe.learning_rate, device=self.device)
         self.optimizer = _optimizer(network, recipe, self.rate if stream is not None else recipe.learning_rate)
-        self.generator = torch.Generator(self.device)
-        self.arithmetic = Arithmetic.here()
-        self.graph: torch.cuda.CUDAGraph | None = None
-        self.recorded = stream is None
 
     def begin(self, epoch: int, rate: float) -> None:
         """Begin an epoch: set its order, its augmented data and its learning rate."""
@@ -75,29 +56,7 @@ class Steps:
             if self.stream is None:
                 for group in self.optimizer.param_groups:
                     group["lr"] = rate
-        if not self.recorded:
-            self._record()
-            self.recorded = True
-        self.generator.manual_seed(self.recipe.number("dropout", epoch))
-        with self.own():
-            self.at.zero_()
-            self.total.zero_()
-
-    def step(self) -> None:
-        """Take one step on the next batch; on a GPU the work is only queued."""
-        if self.graph is not None:
-            with torch.cuda.stream(self.stream):
-                self.graph.replay()
-        else:
-            with self.own():
-                self._step()
-
-    def settle(self) -> Iterator[None]:
-        """Give way to other networks until the GPU has done the queued work."""
-        if self.stream is not None:
-            done = self.stream.record_event()
-            while not done.query():
-                yield
+        self.begin_steps(self.recipe.number("dropout", epoch))
 
     def evaluate(self) -> Turns:
         """Return mean cross-entropy and accuracy on the data as shown, in eval mode; give way after every batch."""
@@ -116,42 +75,8 @@ class Steps:
         loss, accuracy = (sums / len(self.labels)).tolist()
         return loss, accuracy
 
-    def close(self) -> None:
-        """Leave an ordinary network: no graph, no gradients, weights in the usual memory layout."""
-        if self.stream is not None:
-            self.stream.synchronize()
-        self.optimizer.zero_grad(set_to_none=True)
-        if self.graph is not None:
-            self.graph.reset()
-            self.graph = None
-        if self.stream is not None:
-            _lay_out(self.network, torch.contiguous_format)
-
-    @contextmanager
-    def own(self) -> Iterator[None]:
-        """Make torch use this network's stream, precision and random numbers inside the block."""
-        if self.stream is None:
-            state_outside = torch.get_rng_state()
-            torch.set_rng_state(self.generator.get_state())
-            with self.arithmetic.used():
-                try:
-                    yield
-                finally:
-                    self.arithmetic = Arithmetic.here()
-                    self.generator.set_state(torch.get_rng_state())
-                    torch.set_rng_state(state_outside)
-            return
-        default = torch.cuda.default_generators[self.device.index]
-        generator_outside = default.graphsafe_get_state()
-        # A graph keeps the state that is the default while it is recorded: its replays, and nothing else, draw from it.
-        default.graphsafe_set_state(self.generator)
-        try:
-            with torch.cuda.stream(self.stream), reproducible(tf32=self.recipe.precision == "tf32"):
-                yield
-        finally:
-            default.graphsafe_set_state(generator_outside)
-
-    def _step(self) -> None:
+    def take_step(self) -> None:
+        """Learn from the next batch of the epoch's order."""
         rows = self.order.index_select(0, self.at)[0]
         self.optimizer.zero_grad(set_to_none=True)
         loss = F.cross_entropy(
@@ -183,38 +108,6 @@ class Steps:
 
     def _generator(self, purpose: str, epoch: int, device: torch.device | str) -> torch.Generator:
         return torch.Generator(device).manual_seed(self.recipe.number(purpose, epoch))
-
-    def _record(self) -> None:
-        """Record the step and undo what warming up changed, so that a recorded training is the same training."""
-        graph = torch.cuda.CUDAGraph()
-        with self.own():
-            before = Snapshot([*self.network.parameters(), *self.network.buffers()], self.optimizer)
-        try:
-            with self.own():
-                for _ in range(WARM_UP):
-                    self.at.zero_()
-                    self._step()
-                self.at.zero_()
-                with torch.cuda.graph(graph, stream=self.stream, capture_error_mode="thread_local"):
-                    self._step()
-            self.graph = graph
-        except RuntimeError as error:
-            log.warning(
-                "a step of %s cannot be recorded as a CUDA graph (%s): it is trained without, more slowly",
-                type(self.network).__name__,
-                first_line(error),
-            )
-            self.generator = torch.Generator(self.device)  # the old one stays in the state of being recorded
-            self.optimizer.zero_grad(set_to_none=True)
-        with self.own():
-            before.restore()
-
-
-def _lay_out(network: nn.Module, memory: torch.memory_format) -> None:
-    """Give the weights of two-dimensional convolutions a memory layout."""
-    for parameter in network.parameters():
-        if parameter.dim() == 4:
-            parameter.data = parameter.data.contiguous(memory_format=memory)
 
 
 def _optimizer(network: nn.Module, recipe: Recipe, rate: Tensor | float) -> torch.optim.Optimizer:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
 
 import torch
@@ -20,6 +18,7 @@ from assay.training.checkpoint import Checkpoint
 from assay.training.recipe import Recipe
 from assay.training.result import NAN, Epoch, Status, Trained
 from assay.training.steps import Steps
+from assay.training.turns import Streams, take_turns
 
 OnDone = Callable[[int, nn.Module, Trained], None]
 
@@ -98,6 +97,7 @@ def train_many(
         raise AssayError(f"at_once={at_once} must be at least 1")
     _require_data(inputs, labels, recipes)
     devices = _Devices(inputs, labels)
+    streams = Streams()
     content = fingerprint(inputs, labels) if any(paths) else ""
     results: dict[int, Trained] = {}
     epochs_done = [0] * len(recipes)
@@ -110,7 +110,7 @@ def train_many(
         recipe, path = recipes[number], paths[number]
         x, y = devices.data(network)
         saved = None if path is None else Checkpoint(path, network, recipe, content, every_s)
-        with devices.stream(x.device) as stream:
+        with streams.stream(x.device) as stream:
             steps = Steps(network, x, y, recipe, stream)
             watcher = watchers[number]
             results[number] = yield from _training(steps, saved, watcher, lambda done: report_epochs(number, done))
@@ -126,22 +126,8 @@ def train_many(
                 raise AssayError(f"give as many of each: {len(recipes)} recipes, {number} networks")
             yield job(number, network)
 
-    _take_turns(jobs(), at_once)
+    take_turns(jobs(), at_once)
     return [results[number] for number in range(len(recipes))]
-
-
-def _take_turns(jobs: Iterator[Generator[None]], at_once: int) -> None:
-    """Run jobs in turns, a number of them at a time, until none is left."""
-    running = list(islice(jobs, at_once))
-    try:
-        while running:
-            for job in list(running):
-                if next(job, "over") == "over":
-                    running.remove(job)
-                    running += islice(jobs, 1)
-    finally:
-        for job in running:
-            job.close()
 
 
 def _training(
@@ -195,13 +181,12 @@ def _training(
 
 
 class _Devices:
-    """The data on every device that has a network, and the streams that are free there."""
+    """The data on every device that has a network."""
 
     def __init__(self, inputs: Tensor, labels: Tensor) -> None:
         self.inputs = inputs
         self.labels = labels
         self.data_by_device: dict[torch.device, tuple[Tensor, Tensor]] = {}
-        self.free_streams: dict[torch.device, list[torch.cuda.Stream]] = {}
 
     def data(self, network: nn.Module) -> tuple[Tensor, Tensor]:
         """Return the data on the device of a network; raise an error if it cannot classify them."""
@@ -215,19 +200,6 @@ class _Devices:
         inputs, labels = self.data_by_device[device]
         _require_classes(network, inputs, labels)
         return inputs, labels
-
-    @contextmanager
-    def stream(self, device: torch.device) -> Iterator[torch.cuda.Stream | None]:
-        """Lend a stream that nobody else uses on a GPU; ``None`` on a CPU."""
-        if device.type != "cuda":
-            yield None
-            return
-        free = self.free_streams.setdefault(device, [])
-        stream = free.pop() if free else torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-        try:
-            yield stream
-        finally:
-            free.append(stream)
 
 
 def _require_data(inputs: Tensor, labels: Tensor, recipes: Sequence[Recipe]) -> None:

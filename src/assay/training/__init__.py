@@ -2,7 +2,6 @@
 
 from assay.training.adapters import HuggingFaceCallback, LightningCallback
 from assay.training.callbacks import (
-    Callback,
     LiveLoss,
     LiveMeasure,
     Moment,
@@ -16,7 +15,6 @@ from assay.training.result import Epoch, Trained
 from assay.training.supervised import train, train_many
 
 __all__ = [
-    "Callback",
     "Epoch",
     "Greedy",
     "HuggingFaceCallback",

@@ -91,7 +91,7 @@ class _MeanLoss:
 
 @functools.cache
 def _lightning_class() -> type:
-    base = optional("lightning.pytorch", "lightning", "LightningCallback").Callback
+    base: Any = optional("lightning.pytorch", "lightning", "LightningCallback").Callback
 
     class OfLightning(base):  # type: ignore[misc]
         """Calls a callback at the end of every training epoch."""
@@ -126,7 +126,7 @@ def _lightning_class() -> type:
 
 @functools.cache
 def _hugging_face_class() -> type:
-    base = optional("transformers", "hf", "HuggingFaceCallback").TrainerCallback
+    base: Any = optional("transformers", "hf", "HuggingFaceCallback").TrainerCallback
 
     class OfHuggingFace(base):  # type: ignore[misc]
         """Calls a callback at the end of every epoch, once the trainer has told its loss."""

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 import assay
 from assay.core.determinism import seeded
 from assay.networks.prednet import PredNet
+from assay.training.next_frame import NextFrame, train_next_frame
 
 
 def made(*args, biased=True, **settings):
@@ -112,18 +113,17 @@ def test_every_state_at_every_step_equals_the_literal_implementation():
 
 @pytest.mark.parametrize("level_weights", [(1.0, 0.0, 0.0), (1.0, 0.1, 0.1)])
 def test_one_step_of_training_equals_the_literal_implementation(level_weights):
-    from assay.training.next_frame import NextFrame, train_next_frame
-
     clip = (video(6, 3, 8, 8) * 255).round().to(torch.uint8)
     fast, slow = made((3, 4, 5)), made((3, 4, 5))
-    how = NextFrame(epochs=1, sequences=1, batch_size=1, length=6, level_weights=level_weights, precision="float64")
+    how = NextFrame(epochs=1, sequences=1, batch_size=1, length=6, loss=level_weights)
     train_next_frame(fast, [clip], how)
     optimizer = torch.optim.Adam(slow.parameters(), lr=1e-3)
     literal_loss(slow, clip[None].double() / 255, level_weights).backward()
     optimizer.step()
     for ours, theirs in zip(fast.parameters(), slow.parameters(), strict=True):
-        # Adam's first step is ±1e-3 whatever the gradient's size: a wrong gradient would show at 1e-3.
-        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-8)
+        # Adam's first step is ±1e-3 whatever the gradient's size: a wrong gradient would show at 1e-3. (The gradient of
+        # torch's hardsigmoid is a sixth in float32, also for float64: 1e-8 of it.)
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=2e-7)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from assay.core.arrays import channels_last
 from assay.core.errors import AssayError
 
 Sizes = int | Sequence[int]
@@ -135,7 +136,7 @@ class PredNet(nn.Module):
         return predicted
 
     def errors(self, frames: Tensor) -> Tensor:
-        """Return the mean of E_l(t) over a batch of videos B×T×C×H×W, as a table T×L in float32.
+        """Return the mean of E_l(t) over a batch of videos B×T×C×H×W, as a table T×L, summed in float32 or more.
 
         Example:
             >>> frames = torch.rand(2, 3, 3, 8, 8)
@@ -143,21 +144,24 @@ class PredNet(nn.Module):
             >>> torch.allclose(network.errors(frames)[0, 0], frames[:, 0].mean() / 2)  # the first prediction is 0
             True
         """
-        means = [[level.error.mean(dtype=torch.float32) for level in step] for step in self.steps(frames)]
+        at_least = torch.promote_types(frames.dtype, torch.float32)
+        means = [[level.error.mean(dtype=at_least) for level in step] for step in self.steps(frames)]
         return torch.stack([torch.stack(of_step) for of_step in means])
 
     def steps(self, frames: Tensor) -> Iterator[list[Level]]:
         """Yield the states of all levels, from the bottom, at each time step of videos B×T×C×H×W."""
         self._require(frames)
-        weights = self._weights()
+        kind = frames.device.type
+        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else frames.dtype
+        weights = self._weights(dtype)
         r: list[Tensor] = []
         e: list[Tensor] = []
         for level, (ours, theirs) in enumerate(zip(self.representation_channels, self.channels, strict=True)):
             batch, height, width = len(frames), frames.shape[3] >> level, frames.shape[4] >> level
-            r.append(frames.new_zeros(batch, ours, height, width))
-            e.append(frames.new_zeros(batch, 2 * theirs, height, width))
-        c = list(r)
-        for x in frames.unbind(1):
+            r.append(self._laid_out(frames.new_zeros(batch, ours, height, width, dtype=dtype)))
+            e.append(self._laid_out(frames.new_zeros(batch, 2 * theirs, height, width, dtype=dtype)))
+        c = [state.to(frames.dtype) for state in r]  # what adds up over time is never of short mantissas
+        for x in map(self._laid_out, frames.unbind(1)):
             for level in reversed(range(self.levels)):
                 z = [r[level], e[level]]
                 if level < self.levels - 1:
@@ -169,7 +173,7 @@ class PredNet(nn.Module):
                 of_level = weights[level]
                 prediction = _convolve(r[level], of_level.prediction).relu()
                 prediction = prediction.clamp_max(1) if level == 0 else prediction
-                over = prediction - target
+                over = (prediction - target).to(dtype)
                 e[level] = torch.cat([over, -over], 1).relu()
                 states.append(Level(target, prediction, e[level], r[level]))
                 if of_level.target is not None:
@@ -177,25 +181,30 @@ class PredNet(nn.Module):
                     target = F.max_pool2d(_convolve(e[level], of_level.target), 2).relu()
             yield states
 
-    def _weights(self) -> list[_Weights]:
-        """Return the weights of all levels, those of i, f and o scaled for torch's hardsigmoid, once per sequence."""
+    def _weights(self, dtype: torch.dtype) -> list[_Weights]:
+        """Return the weights of all levels in the precision of their products, converted once per sequence.
+
+        Those of the gates i, f and o are scaled, so that torch's hardsigmoid gives PredNet's.
+        """
         weights = []
-        for level in range(self.levels):
-            gates = self.gates[level]
-            gate_count = 3 * self.representation_channels[level]
-            scale = torch.ones(len(gates.bias), device=gates.bias.device, dtype=gates.bias.dtype)
-            scale[:gate_count] = _STEEPER
-            scaled = (gates.weight * scale[:, None, None, None], gates.bias * scale)
-            prediction = self.predictions[level]
-            target = self.targets[level] if level < self.levels - 1 else None
-            weights.append(
-                _Weights(
-                    scaled,
-                    (prediction.weight, prediction.bias),
-                    None if target is None else (target.weight, target.bias),
-                )
-            )
+        for level, ours in enumerate(self.representation_channels):
+            weight, bias = _parameters(self.gates[level])
+            scale = torch.ones_like(bias)
+            scale[: 3 * ours] = _STEEPER
+            gates = (weight * scale[:, None, None, None]).to(dtype), (bias * scale).to(dtype)
+            prediction, prediction_bias = _parameters(self.predictions[level])
+            target = None
+            if level < self.levels - 1:
+                target_weight, target_bias = _parameters(self.targets[level])
+                target = target_weight.to(dtype), target_bias.to(dtype)
+            weights.append(_Weights(gates, (prediction.to(dtype), prediction_bias.to(dtype)), target))
         return weights
+
+    def _laid_out(self, x: Tensor) -> Tensor:
+        """Return pictures N×C×H×W in the memory format of the weights."""
+        weight, _ = _parameters(self.gates[0])
+        in_order = weight.is_contiguous() or not weight.is_contiguous(memory_format=torch.channels_last)
+        return x if in_order else channels_last(x)
 
     def _require(self, frames: Tensor) -> None:
         whole = 2 ** (self.levels - 1)
@@ -216,7 +225,14 @@ def _lstm(gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
     ours = c.shape[1]
     i, f, o = F.hardsigmoid(gates[:, : 3 * ours]).split(ours, 1)
     c = f * c + i * gates[:, 3 * ours :].tanh()
-    return o * c.tanh(), c
+    return o * c.tanh().to(o.dtype), c
+
+
+def _parameters(convolution: nn.Module) -> tuple[Tensor, Tensor]:
+    """Return the weight and bias of a convolution; it is not called, since its many calls would be so many layers."""
+    weight, bias = convolution.weight, convolution.bias
+    assert isinstance(weight, Tensor) and isinstance(bias, Tensor)
+    return weight, bias
 
 
 def _convolve(x: Tensor, weights: tuple[Tensor, Tensor]) -> Tensor:

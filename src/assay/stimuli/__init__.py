@@ -6,6 +6,7 @@ from assay.stimuli.clips import ArrayClip, Clip, FrameFolder
 from assay.stimuli.datasets import as_images, as_labelled, as_sequences
 from assay.stimuli.fades import ContrastFade, PixelFade
 from assay.stimuli.families import Family, ParametricTest
+from assay.stimuli.footage import load_footage, load_kitti
 from assay.stimuli.gratings import Gratings
 from assay.stimuli.human import HumanStimuli, as_human_stimuli, load_human_stimuli
 from assay.stimuli.images import Images, load_images
@@ -66,8 +67,10 @@ __all__ = [
     "load_brain92",
     "load_coil20",
     "load_coil20_pictures",
+    "load_footage",
     "load_human_stimuli",
     "load_images",
+    "load_kitti",
     "load_labelled",
     "load_rdms",
     "load_sequences",

@@ -117,7 +117,9 @@ def load_kitti(root: str | Path, part: Part = "train", size: tuple[int, int] = (
     held_out = frozenset().union(*_KITTI_HELD_OUT.values())
     footage: dict[str, Tensor] = {}
     for category, drive, folder in _kitti_drives(root):
-        drive_part = (category, drive) not in held_out if part == "train" else (category, drive) in _KITTI_HELD_OUT[part]
+        drive_part = (
+            (category, drive) not in held_out if part == "train" else (category, drive) in _KITTI_HELD_OUT[part]
+        )
         if drive_part:
             clips = load_sequences(folder).clips
             pictures = next((clip.pictures() for clip in clips if isinstance(clip, FrameFolder)), iter(()))

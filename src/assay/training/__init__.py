@@ -10,6 +10,7 @@ from assay.training.callbacks import (
     Together,
 )
 from assay.training.layerwise import Greedy, greedy, population
+from assay.training.next_frame import NextFrame, TrainedOnFootage, train_next_frame, train_next_frame_many
 from assay.training.recipe import Recipe
 from assay.training.result import Epoch, Trained
 from assay.training.supervised import train, train_many
@@ -22,15 +23,19 @@ __all__ = [
     "LiveLoss",
     "LiveMeasure",
     "Moment",
+    "NextFrame",
     "Recipe",
     "StopBelowPopulation",
     "StopWhenConverged",
     "Together",
     "Trained",
+    "TrainedOnFootage",
     "greedy",
     "population",
     "train",
     "train_many",
+    "train_next_frame",
+    "train_next_frame_many",
 ]
 
 

@@ -17,6 +17,7 @@ _HOME = {
     "Invariance": "assay.measures.invariance.measure",
     "Margins": "assay.measures.complexity.margins",
     "Measure": "assay.measures.base",
+    "NextFrameError": "assay.measures.prediction",
     "Norms": "assay.measures.complexity.norms",
     "PerturbationResponse": "assay.measures.perturbation.measure",
     "Plan": "assay.plans.plan",
@@ -64,6 +65,7 @@ __all__ = [
     "Invariance",
     "Margins",
     "Measure",
+    "NextFrameError",
     "Norms",
     "PerturbationResponse",
     "Plan",
@@ -120,6 +122,7 @@ if _typing.TYPE_CHECKING:
     from assay.measures.invariance.measure import Invariance
     from assay.measures.perturbation.measure import PerturbationResponse
     from assay.measures.perturbation.scores import gi_score, pal_score, perturbation_cumulative_density
+    from assay.measures.prediction import NextFrameError
     from assay.measures.similarity.alignment import linear_cka, procrustes_distance
     from assay.measures.similarity.ceiling import noise_ceiling, similarity_between_subjects
     from assay.measures.similarity.compare import compare_rdms

@@ -10,6 +10,7 @@ from assay.measures.invariance.firing import firing_thresholds, invariance_score
 from assay.measures.invariance.measure import Invariance
 from assay.measures.perturbation.measure import PerturbationResponse
 from assay.measures.perturbation.scores import gi_score, pal_score, perturbation_cumulative_density
+from assay.measures.prediction import NextFrameError, copy_last_error, next_frame_error
 from assay.measures.similarity.measure import HumanSimilarity, human_similarity
 from assay.measures.straightness.measure import Straightness, curvature, turning_angles
 
@@ -20,16 +21,19 @@ __all__ = [
     "Invariance",
     "Margins",
     "Measure",
+    "NextFrameError",
     "Norms",
     "PerturbationResponse",
     "Sharpness",
     "Straightness",
+    "copy_last_error",
     "curvature",
     "davies_bouldin_index",
     "firing_thresholds",
     "gi_score",
     "human_similarity",
     "invariance_scores",
+    "next_frame_error",
     "pal_score",
     "perturbation_cumulative_density",
     "top_proportion_mean",

@@ -90,7 +90,7 @@ class NextFrameError(Measure):
     seed: int = 0
     batch_size: int | None = None
 
-    name: ClassVar[str] = "next_frame_error"
+    name: ClassVar[str] = "next-frame-error"
     value: ClassVar[str] = "mse"
     higher_is: ClassVar[str] = "less predictive"
 

@@ -19,6 +19,7 @@ _HOME = {
     "Measure": "assay.measures.base",
     "NextFrameError": "assay.measures.prediction",
     "Norms": "assay.measures.complexity.norms",
+    "ObjectMatching": "assay.measures.matching",
     "PerturbationResponse": "assay.measures.perturbation.measure",
     "Plan": "assay.plans.plan",
     "PredNet": "assay.networks.prednet",
@@ -44,6 +45,7 @@ _HOME = {
     "invariance_scores": "assay.measures.invariance.firing",
     "linear_cka": "assay.measures.similarity.alignment",
     "load_plan": "assay.plans.plan",
+    "match": "assay.measures.matching",
     "noise_ceiling": "assay.measures.similarity.ceiling",
     "pal_score": "assay.measures.perturbation.scores",
     "permutation_test": "assay.measures.similarity.permutation",
@@ -67,6 +69,7 @@ __all__ = [
     "Measure",
     "NextFrameError",
     "Norms",
+    "ObjectMatching",
     "PerturbationResponse",
     "Plan",
     "PredNet",
@@ -93,6 +96,7 @@ __all__ = [
     "invariance_scores",
     "linear_cka",
     "load_plan",
+    "match",
     "networks",
     "noise_ceiling",
     "pal_score",
@@ -120,6 +124,7 @@ if _typing.TYPE_CHECKING:
     from assay.measures.complexity.sharpness import Sharpness
     from assay.measures.invariance.firing import firing_thresholds, invariance_scores, top_proportion_mean
     from assay.measures.invariance.measure import Invariance
+    from assay.measures.matching import ObjectMatching, match
     from assay.measures.perturbation.measure import PerturbationResponse
     from assay.measures.perturbation.scores import gi_score, pal_score, perturbation_cumulative_density
     from assay.measures.prediction import NextFrameError

@@ -8,6 +8,7 @@ from assay.measures.complexity.norms import Norms
 from assay.measures.complexity.sharpness import Sharpness
 from assay.measures.invariance.firing import firing_thresholds, invariance_scores, top_proportion_mean
 from assay.measures.invariance.measure import Invariance
+from assay.measures.matching import ObjectMatching, match
 from assay.measures.perturbation.measure import PerturbationResponse
 from assay.measures.perturbation.scores import gi_score, pal_score, perturbation_cumulative_density
 from assay.measures.prediction import NextFrameError, copy_last_error, next_frame_error
@@ -23,6 +24,7 @@ __all__ = [
     "Measure",
     "NextFrameError",
     "Norms",
+    "ObjectMatching",
     "PerturbationResponse",
     "Sharpness",
     "Straightness",
@@ -33,6 +35,7 @@ __all__ = [
     "gi_score",
     "human_similarity",
     "invariance_scores",
+    "match",
     "next_frame_error",
     "pal_score",
     "perturbation_cumulative_density",

@@ -15,6 +15,7 @@ from assay.stimuli.datasets import as_images, as_labelled, as_sequences
 from assay.stimuli.human import HumanStimuli, as_human_stimuli
 from assay.stimuli.images import Images
 from assay.stimuli.labelled import Labelled
+from assay.stimuli.objects import ObjectPictures, as_object_pictures
 from assay.stimuli.sequences import Sequences
 
 _CONVERTERS: Mapping[Any, Any] = {
@@ -22,6 +23,7 @@ _CONVERTERS: Mapping[Any, Any] = {
     Images: as_images,
     Sequences: as_sequences,
     HumanStimuli: as_human_stimuli,
+    ObjectPictures: as_object_pictures,
 }
 _WORDS: Mapping[Any, str] = {
     int: "a whole number",

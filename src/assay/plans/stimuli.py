@@ -22,17 +22,21 @@ from assay.stimuli import (
     Mixup,
     NaturalVideo,
     Noise,
+    ObjectPictures,
     ParametricTest,
     Perturbation,
     Sequences,
     Transformed,
     as_human_stimuli,
+    as_object_pictures,
     camera_sequences,
     camera_video,
     load_brain92,
     load_coil20,
+    load_coil20_pictures,
     load_human_stimuli,
     load_sequences,
+    novel_objects,
     turning_objects,
 )
 from assay.stimuli.picture_files import PicturesDiffer
@@ -82,6 +86,13 @@ def _human_stimuli(node: Node) -> HumanStimuli:
         node.fail("has more than 'brain92', which is the folder of the 92-image set and has no settings")
     folder = entries["brain92"]
     return _at(folder, lambda path: as_human_stimuli(load_brain92(path)), convert(folder, Path, {}))
+
+
+def _object_pictures(node: Node) -> ObjectPictures:
+    """Pictures of objects as a plan writes them: one of `OBJECTS` with its settings, or a folder or file of classes."""
+    if isinstance(node.value, dict) and any(key in OBJECTS for key in node.value):
+        return _one_of(node, OBJECTS)  # type: ignore[no-any-return]
+    return as_object_pictures(STIMULI[Labelled](node))
 
 
 def _moving(node: Node) -> Sequences:
@@ -157,6 +168,10 @@ SEQUENCES: dict[str, Callable[[Node], Any]] = {
     "objects": lambda node: build(turning_objects, node),
     "coil20": lambda node: build(load_coil20, replace(node, value={}), path=convert(node, Path, {})),
 }
+OBJECTS: dict[str, Callable[[Node], Any]] = {
+    "novel": lambda node: build(novel_objects, node),
+    "coil20": _from_path(load_coil20_pictures, "the .npz file of COIL-20"),
+}
 TESTS: dict[str, Callable[[Node], Any]] = {
     "gratings": lambda node: build(Gratings, node),
     "video": lambda node: build(NaturalVideo, node, STIMULI),
@@ -170,6 +185,7 @@ STIMULI: dict[Any, Callable[[Node], Any]] = {
     Family: lambda node: build(Family, node),
     InvarianceTest: lambda node: _one_of(node, TESTS),
     HumanStimuli: _human_stimuli,
+    ObjectPictures: _object_pictures,
 }
 FACTORIES: dict[str, dict[str, Callable[..., Any]]] = {
     "sequences": {
@@ -181,6 +197,7 @@ FACTORIES: dict[str, dict[str, Callable[..., Any]]] = {
     },
     "tests of invariance": {"gratings": Gratings, "video": NaturalVideo, "parametric": ParametricTest},
     "data": {"labelled data": labelled_data, "images": image_set},
+    "pictures of objects": {"novel": novel_objects, "coil20 pictures": load_coil20_pictures},
     "images with human RDMs": {"brain92": load_brain92, "images with RDMs": load_human_stimuli},
 }
 """What makes the stimuli that plans write, by group and key: the source of their documentation."""

@@ -11,6 +11,7 @@ from scipy import stats
 from assay.stats.bootstrap import percentile_interval
 from assay.stats.evidence import Array, Evidence
 from assay.stats.paired import standard_error
+from assay.stats.proportions import mean_interval
 
 _FEWEST_DRAWS = 50
 
@@ -103,7 +104,8 @@ def interval(evidence: Evidence) -> tuple[float, float] | None:
     """95 % interval of one number: Student's t over its parts, or percentiles of its resamples; None without either.
 
     That of a proportion is Wilson's (1927), which covers near 0 and 1 too, where resamples are nearly all
-    alike. For a mean of numbers between 0 and 1 it is at least as wide as it need be.
+    alike. For a mean of numbers between 0 and 1 it is at least as wide as it need be. That of a proportion with parts
+    is `assay.stats.proportions.mean_interval`.
 
     Example:
         >>> low, high = interval(Evidence("accuracy", 1.0, draws=np.ones(200), n=100, proportion=True))
@@ -112,6 +114,8 @@ def interval(evidence: Evidence) -> tuple[float, float] | None:
     """
     if len(evidence.items) > 1:
         values = np.array(list(evidence.items.values()))
+        if evidence.proportion:
+            return mean_interval(values, evidence.n)
         half = _quantile(0.975, len(values) - 1) * _error_of_mean(values, evidence.overlap)
         return float(values.mean()) - half, float(values.mean()) + half
     if evidence.proportion and evidence.n and np.isfinite(evidence.value):

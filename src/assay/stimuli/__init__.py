@@ -13,7 +13,7 @@ from assay.stimuli.images import Images, load_images
 from assay.stimuli.invariance_test import ClosedTest, InvarianceTest, OpenTest
 from assay.stimuli.labelled import Labelled, load_labelled
 from assay.stimuli.natural_video import NaturalVideo
-from assay.stimuli.objects import ObjectPictures, load_coil20_pictures, novel_objects
+from assay.stimuli.objects import ObjectPictures, as_object_pictures, load_coil20_pictures, novel_objects
 from assay.stimuli.perturbations import Mixup, Noise, Perturbation, Transformed
 from assay.stimuli.pictures import photographs
 from assay.stimuli.rdm_files import load_rdms
@@ -60,6 +60,7 @@ __all__ = [
     "as_human_stimuli",
     "as_images",
     "as_labelled",
+    "as_object_pictures",
     "as_sequences",
     "camera_sequences",
     "camera_video",

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,9 +19,10 @@ import torch
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
 from assay.core.progress import report
+from assay.stimuli.datasets import as_labelled
 from assay.stimuli.images import read_arrays
 from assay.stimuli.labelled import Labelled
-from assay.stimuli.pictures import Array
+from assay.stimuli.pictures import Array, Color
 from assay.stimuli.ray_marching import Solid, render
 
 COIL20_STEP_DEG = 5.0
@@ -138,13 +140,14 @@ def novel_objects(
     )
 
 
-def load_coil20_pictures(path: str | Path) -> ObjectPictures:
+def load_coil20_pictures(path: str | Path, color: Color = "grey") -> ObjectPictures:
     """Load COIL-20, 20 real objects with 72 views each in steps of 5°, as pictures with the factor ``rotation``.
 
     `load_coil20` gives the same pictures as clips.
 
     Args:
         path: An ``.npz`` file with ``images``, objects × views × H × W, uint8.
+        color: ``"grey"`` for one channel, as they were taken, or ``"rgb"`` for three equal ones.
 
     Nene, Nayar & Murase 1996, Columbia Object Image Library.
     """
@@ -154,14 +157,31 @@ def load_coil20_pictures(path: str | Path) -> ObjectPictures:
     (views,) = read_arrays(path, "images")
     if views.ndim != 4:
         raise AssayError(f"coil20: images of {path} are {'×'.join(map(str, views.shape))}, not objects × views × H × W")
+    if color not in ("grey", "rgb"):
+        raise AssayError(f"color={color!r} is not 'grey' or 'rgb'")
     objects, turns, height, width = views.shape
     return ObjectPictures(
-        views.reshape(-1, 1, height, width),
+        np.repeat(views.reshape(-1, 1, height, width), 3 if color == "rgb" else 1, axis=1),
         np.repeat(np.arange(objects), turns),
         path.name,
         tuple(f"object{number + 1}" for number in range(objects)),
         {"rotation": np.tile(COIL20_STEP_DEG * np.arange(turns), objects)},
     )
+
+
+def as_object_pictures(data: Any, *, argument: str = "objects") -> ObjectPictures:
+    """Make pictures of objects of labelled data, or of anything that `as_labelled` takes: each class is an object.
+
+    Nothing is then known of the conditions under which they were taken. `ObjectPictures` is returned unchanged.
+
+    Args:
+        data: What to make pictures of objects of.
+        argument: What an error calls the data.
+    """
+    if isinstance(data, ObjectPictures):
+        return data
+    labelled = as_labelled(data, argument=argument)
+    return ObjectPictures(labelled.inputs, labelled.labels, labelled.source, labelled.class_names)
 
 
 def conditions(changes: int, seed: int = 0) -> tuple[Array, Array, Array]:

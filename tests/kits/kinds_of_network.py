@@ -219,6 +219,7 @@ def measures(data: Labelled, inner: Any) -> Iterator[tuple[str, Callable[[], Mea
     )
     yield "clusters", lambda: assay.ClusterSeparation(data, rounds=2, **none)
     yield "augmentation", lambda: assay.AugmentationRobustness(data, **none)
+    yield "matching", lambda: assay.ObjectMatching(data, trials=2)
     yield "norms", lambda: assay.Norms()
 
 

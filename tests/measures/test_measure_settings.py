@@ -34,6 +34,7 @@ MEASURES = {
     assay.Straightness: {"sequences": CLIPS},
     assay.Invariance: {"test": TEST},
     assay.Norms: {},
+    assay.ObjectMatching: {"objects": DATA, "trials": 2},
 }
 
 

@@ -125,3 +125,17 @@ def test_what_is_wrong_is_said(tmp_path):
     np.savez(tmp_path / "a.npz", images=np.zeros((2, 3)))
     with pytest.raises(AssayError, match="not objects × views"):
         load_coil20_pictures(tmp_path / "a.npz")
+
+
+def test_rounding_moves_no_pixel_by_more_than_a_level():
+    """A turn of a hundred-thousandth of a degree stands for the rounding of another device."""
+    views, lamps, hues = (torch.from_numpy(values).float() for values in conditions(1))
+    one, other = (render(random_solid(0, 1), views + turn, lamps, hues, 32) for turn in (0, 1e-5))
+    assert float((255 * (one - other)).abs().max()) < 1
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+def test_a_gpu_renders_the_same_but_for_1_in_1000_values():
+    on_cpu, on_gpu = (novel_objects(count=5, size=64, changes=2, device=device).inputs for device in ("cpu", "cuda"))
+    apart = np.abs(on_cpu.astype(int) - on_gpu.astype(int))
+    assert (apart > 1).mean() < 1e-3

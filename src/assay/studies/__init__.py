@@ -5,6 +5,9 @@ from assay.studies.corpus.pgdl import PgdlCorpus, load_pgdl
 from assay.studies.corpus.plan import CorpusData, CorpusPlan, load_corpus_plan
 from assay.studies.corpus.trained import TrainedCorpus, load_corpus, train_corpus
 from assay.studies.prediction import Scoring, Study, predictors, rank, study
+from assay.studies.search.plan import SearchPlan, load_search_plan
+from assay.studies.search.search import run_search
+from assay.studies.search.table import Search, read_search
 from assay.studies.statistics.cmi import (
     ConditionalMutualInformation,
     IncompleteGridWarning,
@@ -39,6 +42,8 @@ __all__ = [
     "Pearson",
     "PgdlCorpus",
     "Scoring",
+    "Search",
+    "SearchPlan",
     "SignError",
     "SignErrors",
     "Statistic",
@@ -56,12 +61,15 @@ __all__ = [
     "load_corpus",
     "load_corpus_plan",
     "load_pgdl",
+    "load_search_plan",
     "load_study_plan",
     "mean",
     "pearson",
     "predictors",
     "product",
     "rank",
+    "read_search",
+    "run_search",
     "score_measures",
     "sign_error",
     "study",

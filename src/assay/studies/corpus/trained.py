@@ -52,7 +52,7 @@ class TrainedCorpus(Corpus):
         self.device = str(device_named(device or plan.device))
         self.name = Path(self.folder.url).name
         self._train, self._test = plan.data.load(plan.seed)
-        self.mean, self.std = _channel_statistics(self.train)
+        self.mean, self.std = channel_statistics(self.train)
         if self.folder.exists(MANIFEST):
             recorded = json.loads(self.folder.read(MANIFEST))["made_of"]
             if recorded != self.made_of:
@@ -254,7 +254,7 @@ def _keep(
     corpus.folder.write(f"networks/{name}.json", json.dumps(row).encode())
 
 
-def _channel_statistics(train: Labelled) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def channel_statistics(train: Labelled) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and standard deviation of each channel, with which inputs are standardised."""
     x = train.shown()
     axes = [axis for axis in range(x.dim()) if axis != 1]

@@ -1,4 +1,4 @@
-"""The command line: ``assay init | check | run | report | compare | humans | list | demo | broad | corpus``."""
+"""The command line: ``assay init | check | run | report | compare | humans | search | list | demo | broad …``."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from assay.cli.humans import humans
 from assay.cli.init import init
 from assay.cli.listing import list_known
 from assay.cli.run import check, compare, demo, report, run
+from assay.cli.search import search
 from assay.cli.terminal import BAD_INPUT, err
 from assay.core.errors import AssayError
 
@@ -43,7 +44,7 @@ def options(
     """Find out what neural networks have learned, what they are invariant to, and how they differ."""
 
 
-for command in (examine, init, check, run, report, compare, humans, demo):
+for command in (examine, init, check, run, report, compare, humans, demo, search):
     app.command()(command)
 app.command("list")(list_known)
 app.add_typer(broad, name="broad")

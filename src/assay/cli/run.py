@@ -124,11 +124,14 @@ def _layers(subject: Any) -> int | None:
 
 
 def report(run: Annotated[str, typer.Argument(help="Folder of a run.")], as_json: AsJson = False) -> None:
-    """Write the report of a run, report.html in its folder."""
+    """Write the report of a run, a study or a search, report.html in its folder."""
+    from assay.core.folder import Folder
     from assay.report import write_report
+    from assay.report.search import write_search_report
     from assay.runs.run import Run
+    from assay.studies.search.table import is_search
 
-    path = write_report(Run(run))
+    path = write_search_report(run) if is_search(Folder(run)) else write_report(Run(run))
     print_json({"report": path}) if as_json else out.print(path, markup=False)
 
 

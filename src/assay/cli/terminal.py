@@ -77,7 +77,7 @@ def progress(quiet: bool = False) -> Iterator[None]:
         def listen(what: str, done: int, total: int | None) -> None:
             if what not in tasks:
                 for other, task in list(tasks.items()):
-                    if other not in ("cells", "runs"):
+                    if other not in ("cells", "runs", "trials"):
                         bars.remove_task(task)
                         del tasks[other]
                 tasks[what] = bars.add_task(what, total=total)

@@ -1,0 +1,225 @@
+"""A search as a page: its best trials, what each hyper-parameter does to the objectives, and what ended trials."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+from scipy import stats
+
+from assay.core.folder import Folder
+from assay.core.page import Page
+from assay.report.document import (
+    Code,
+    Document,
+    Facts,
+    Failure,
+    Findings,
+    LineChart,
+    Pictures,
+    Point,
+    Section,
+    Table,
+    Text,
+)
+from assay.report.html import html
+from assay.stats.multiplicity import holm
+from assay.studies.search.table import FOLDER, Search, read_search
+
+_SHOWN = 10  # best trials in the first table
+_LINES = 8  # trials whose live quantity is drawn
+NOTES = {
+    "trial": "place of the trial in the plan, which decides its seed",
+    "train_s": "seconds of training, without live measures",
+    "seconds": "seconds of the whole trial",
+    "ended_by": "what ended the training early: convergence, or falling behind the population",
+    "rho": "Spearman's rank correlation of hyper-parameter and objective over complete trials",
+    "p_holm": "chance of a correlation as large without any relation, corrected by Holm for all rows of this table",
+    "best_level": "the value whose trials have the best median",
+}
+READ = (
+    "Rank correlations see only relations that rise or fall throughout, one hyper-parameter at a time. Where trials "
+    "were not drawn at random (TPE), or were ended early by how they did, they describe these trials and test nothing."
+)
+
+
+def write_search_report(path: str) -> str:
+    """Write ``report.html``, the page of a search, into its folder; return its path."""
+    return search_page(read_search(path)).path
+
+
+def search_page(search: Search) -> Page:
+    """Write the page of a search into its folder, and return it."""
+    page = html(search_document(search))
+    folder = Folder(search.path)
+    folder.write("report.html", page.encode())
+    return Page(folder.path("report.html"), page)
+
+
+def search_document(search: Search) -> Document:
+    """Read a search into a document."""
+    about = search.about
+    planned, finished = about["planned"], search.finished
+    complete = search.trials[search.trials["status"] == "complete"]
+    sections = [Section("Findings", tuple(_first(search)))]
+    if len(complete) > 1:
+        table = relations(search)
+        numbers = Table("Hyper-parameters and objectives", table, NOTES)
+        sections.append(Section("Hyper-parameters", (Text(READ), numbers, _pictures(search, complete))))
+    if len(search.live):
+        sections.append(Section("During training", (_live(search),)))
+    sections.append(Section("Trials", (Table("All trials", search.trials, NOTES, f"{FOLDER}/trials.csv"),)))
+    if len(search.failures):
+        failures = [
+            Failure(f"trial {row.trial}", str(row.error), about["tracebacks"].get(str(row.trial), ""))
+            for row in search.failures.itertuples()
+        ]
+        sections.append(Section("Failures", tuple(failures)))
+    sections.append(Section("What was asked", (_facts(about), Code(_plan(about["plan"]))), folded=True))
+    status = "complete" if finished == planned else f"{planned - finished} of {planned} trials not finished"
+    counts = search.trials["status"].value_counts()
+    subtitle = ", ".join(f"{count} {status}" for status, count in counts.items())
+    return Document(f"assay: search {about['name']}", subtitle, status, tuple(sections), about)
+
+
+def _first(search: Search) -> list[Any]:
+    """What a reader wants first: the best trial, how many ended how, and a table of the best."""
+    objectives: dict[str, str] = search.about["objectives"]
+    best = search.best
+    if best.empty:
+        return [Findings((("open", "Which hyper-parameters are best?", "Not to be said: no trial is complete."),))]
+    top = best.iloc[0]
+    given = ", ".join(f"{name} {_value(top[name])}" for name in search.about["hyperparameters"])
+    reached = ", ".join(f"{name} {top[name]:.4g}" for name in objectives)
+    if len(objectives) == 1:
+        answer = f"Trial {top['trial']}: {reached} with {given}."
+    else:
+        answer = (
+            f"{len(best)} trials that no other beats in all objectives; the first is trial {top['trial']}: {reached}."
+        )
+    items = [("good", "Which hyper-parameters are best?", answer)]
+    if len(objectives) == 1 and len(best) > 1:
+        name = next(iter(objectives))
+        second = f"The second, trial {best.iloc[1]['trial']}, has {best.iloc[1][name]:.4g}; the median trial "
+        spread = f"has {best[name].median():.4g}. One seed for each: another would give other numbers."
+        items.append(("open", "By how much?", second + spread))
+    early = search.trials[search.trials["ended_by"].fillna("") != ""]
+    if len(early):
+        ways = ", ".join(f"{count} by {way}" for way, count in early["ended_by"].value_counts().items())
+        items.append(("open", "Were trainings ended early?", f"{len(early)} of {len(search.trials)}: {ways}."))
+    if len(search.failures):
+        first = search.failures.iloc[0]
+        words = f"{len(search.failures)}; the first is trial {first['trial']}: {first['error']}"
+        items.append(("bad", "Which trials failed?", words))
+    columns = ["trial", *objectives, *search.about["hyperparameters"], "epochs_done", "seconds"]
+    caption = "The best trials" if len(objectives) == 1 else "Trials that none beats"
+    return [Findings(tuple(items)), Table(caption, best[columns].head(_SHOWN), NOTES)]
+
+
+def relations(search: Search) -> pd.DataFrame:
+    """How each hyper-parameter goes with each objective over complete trials: rank correlation, or the best level."""
+    complete = search.trials[search.trials["status"] == "complete"]
+    rows = []
+    for name in search.about["hyperparameters"]:
+        for objective, direction in search.about["objectives"].items():
+            row: dict[str, Any] = {"hyper-parameter": name, "objective": objective, "n": len(complete)}
+            given = complete[name]
+            row |= {"rho": np.nan, "p_holm": np.nan, "best_level": None}
+            if pd.api.types.is_numeric_dtype(given) and not pd.api.types.is_bool_dtype(given):
+                if given.nunique() > 1 and complete[objective].nunique() > 1 and len(complete) > 2:
+                    tested = stats.spearmanr(given, complete[objective])
+                    row |= {"rho": float(tested.statistic), "p_holm": float(tested.pvalue)}
+            else:
+                medians = complete.groupby(given.astype(str))[objective].median()
+                row["best_level"] = str(medians.idxmin() if direction == "minimize" else medians.idxmax())
+            rows.append(row)
+    table = pd.DataFrame(rows)
+    tested = table["p_holm"].notna()
+    if tested.any():
+        table.loc[tested, "p_holm"] = holm(table.loc[tested, "p_holm"].to_numpy())
+    return table
+
+
+def _pictures(search: Search, complete: pd.DataFrame) -> Pictures:
+    """Draw each objective against each hyper-parameter, a point for every complete trial."""
+    logarithmic = search.about["logarithmic"]
+    items = []
+    for objective in search.about["objectives"]:
+        for name in search.about["hyperparameters"]:
+            picture = _scatter(complete[name], complete[objective], name in logarithmic)
+            items.append((picture, f"{objective} against {name}, {len(complete)} trials"))
+    return Pictures("Every point is a complete trial", tuple(items), large=True)
+
+
+def _scatter(x: pd.Series, y: pd.Series, log: bool) -> bytes:
+    from matplotlib.figure import Figure  # here: drawing is slow to load
+
+    figure = Figure(figsize=(3.6, 2.9), dpi=130, layout="constrained")
+    axes: Any = figure.subplots()
+    if pd.api.types.is_numeric_dtype(x) and not pd.api.types.is_bool_dtype(x):
+        axes.scatter(x, y, s=16, color="#0072b2")
+        if log:
+            axes.set_xscale("log")
+    else:
+        levels = sorted(x.astype(str).unique())
+        axes.scatter([levels.index(str(value)) for value in x], y, s=16, color="#0072b2")
+        axes.set_xticks(range(len(levels)), levels)
+        axes.set_xlim(-0.5, len(levels) - 0.5)
+    axes.set_xlabel(str(x.name), parse_math=False)
+    axes.set_ylabel(str(y.name), parse_math=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def _live(search: Search) -> LineChart:
+    """Draw the live quantity of the best trials, then of others, over the epochs."""
+    order = [*search.best["trial"], *(t for t in search.trials["trial"] if t not in set(search.best["trial"]))]
+    live = search.live[search.live["value"].notna()]
+    status = dict(zip(search.trials["trial"], search.trials["status"], strict=True))
+    drawn = [trial for trial in order if trial in set(live["trial"])][:_LINES]
+    lines = []
+    for trial in drawn:
+        rows = live[live["trial"] == trial]
+        points = tuple(
+            Point(float(row.epoch), float(row.value), None, f"epoch {row.epoch}", f"{row.value:.4g}")
+            for row in rows.itertuples()
+        )
+        lines.append((f"trial {trial} ({status[trial]})", points))
+    quantity = str(live["quantity"].iloc[0])
+    caption = f"{quantity} during training, {len(drawn)} of {live['trial'].nunique()} trials, the best first"
+    span = (float(live["epoch"].min()), float(max(live["epoch"].max(), live["epoch"].min() + 1)))
+    return LineChart(caption, "epoch", quantity, tuple(lines), csv=f"{FOLDER}/live.csv", x_range=span)
+
+
+def _facts(about: dict[str, Any]) -> Facts:
+    rows: list[tuple[str, str]] = [("objectives", _listed(f"{d} {o}" for o, d in about["objectives"].items()))]
+    rows += [(name, words) for name, words in about["hyperparameters"].items()]
+    rows += [(name, f"{value} (fixed)") for name, value in about["fixed"].items()]
+    rows += [("sampler", about["sampler"]), ("seed", str(about["seed"])), ("trials", str(about["planned"]))]
+    return Facts(tuple(rows))
+
+
+def _plan(text: dict[str, Any]) -> str:
+    """The plan as YAML, without the password of a database."""
+    shown = {key: value for key, value in text.items() if key != "storage"}
+    written: str = yaml.safe_dump(shown, sort_keys=False, allow_unicode=True)
+    return written
+
+
+def _listed(words: Any) -> str:
+    return ", ".join(words)
+
+
+def _value(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def columns_shown(search: Search) -> Sequence[str]:
+    """The columns of the table of trials that a terminal shows."""
+    return ["trial", "status", *search.about["objectives"], *search.about["hyperparameters"], "epochs_done", "seconds"]

@@ -46,10 +46,14 @@ _HOME = {
     "linear_cka": "assay.measures.similarity.alignment",
     "load_plan": "assay.plans.plan",
     "match": "assay.measures.matching",
+    "mds": "assay.stats.scaling",
     "noise_ceiling": "assay.measures.similarity.ceiling",
     "pal_score": "assay.measures.perturbation.scores",
     "permutation_test": "assay.measures.similarity.permutation",
     "perturbation_cumulative_density": "assay.measures.perturbation.scores",
+    "plot_mds": "assay.report.rdm_figures",
+    "plot_rdm": "assay.report.rdm_figures",
+    "plot_scores": "assay.report.rdm_figures",
     "procrustes_distance": "assay.measures.similarity.alignment",
     "rdm": "assay.measures.similarity.rdm",
     "similarity_between_subjects": "assay.measures.similarity.ceiling",
@@ -97,11 +101,15 @@ __all__ = [
     "linear_cka",
     "load_plan",
     "match",
+    "mds",
     "networks",
     "noise_ceiling",
     "pal_score",
     "permutation_test",
     "perturbation_cumulative_density",
+    "plot_mds",
+    "plot_rdm",
+    "plot_scores",
     "procrustes_distance",
     "rdm",
     "similarity_between_subjects",
@@ -139,9 +147,11 @@ if _typing.TYPE_CHECKING:
     from assay.networks.prednet import PredNet
     from assay.plans.examination import examine
     from assay.plans.plan import Plan, load_plan
+    from assay.report.rdm_figures import plot_mds, plot_rdm, plot_scores
     from assay.runs.evaluate import evaluate
     from assay.runs.executor import Resources
     from assay.runs.run import Run
+    from assay.stats.scaling import mds
     from assay.stimuli.rdms import from_rsatoolbox, to_rsatoolbox
     from assay.studies.statistics.cmi import conditional_mutual_information
     from assay.subject.layers import ALL, choose_layers

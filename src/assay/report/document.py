@@ -102,6 +102,7 @@ class DotChart:
         spread: Whether the series of a group stand beside each other; otherwise each group has one mark.
         absent: Groups without a value, by number, each with the reason.
         csv: A file beside the report with the values.
+        band: A range of values to shade, with its name before its ends.
     """
 
     caption: str
@@ -115,6 +116,7 @@ class DotChart:
     spread: bool = True
     absent: tuple[tuple[int, str], ...] = ()
     csv: str = ""
+    band: tuple[str, float, float] | None = None
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ _CAPTION, _Y_LABEL = 58, 36  # characters of a caption, and of the label of the 
 
 def picture(chart: DotChart | LineChart, width: float, height: float) -> bytes:
     """Draw a chart of this width and height, in inches, as PNG; the same chart gives the same bytes."""
-    with _style():
+    with styled():
         figure = Figure(figsize=(width, height), dpi=160, layout="constrained")
         FigureCanvasAgg(figure)
         _draw(figure, chart)
@@ -38,7 +38,7 @@ def drawn(charts: Sequence[DotChart | LineChart]) -> Figure:
     """Draw charts under their captions as one figure: one alone, several two in a row."""
     columns = 1 if len(charts) == 1 else 2
     lines = -(-len(charts) // columns)
-    with _style():
+    with styled():
         figure = Figure(figsize=(_WIDTH * columns, _HEIGHT * lines), layout="constrained")
         FigureCanvasAgg(figure)
         parts = figure.subfigures(lines, columns, squeeze=False).ravel()
@@ -52,7 +52,8 @@ def drawn(charts: Sequence[DotChart | LineChart]) -> Figure:
 
 
 @contextmanager
-def _style() -> Iterator[None]:
+def styled() -> Iterator[None]:
+    """Draw figures inside the block in the style of reports."""
     style: Any = {"text.parse_math": False, "font.family": "DejaVu Sans", "font.size": 10}
     with mpl.rc_context(style), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # a letter the font lacks is drawn as a box
@@ -118,6 +119,15 @@ def _dots(axes: Any, chart: Any) -> None:
     if chart.spread:
         for i in range(1, n):
             axes.axvline(i - 0.5, color=_LINE, linewidth=0.8, linestyle=(0, (2, 4)))
+    if chart.band is not None:
+        name, low, high = chart.band
+        span = axes.axvspan if chart.rows else axes.axhspan
+        span(low, high, color=_QUIET, alpha=0.18, linewidth=0, zorder=1)
+        axes.annotate(
+            name, (high, 1.0) if chart.rows else (1.0, high), (-3, -2), color=_QUIET, fontsize=8, ha="right", va="top",
+            xycoords=axes.get_xaxis_transform() if chart.rows else axes.get_yaxis_transform(),
+            textcoords="offset points", rotation=90 if chart.rows else 0,
+        )  # fmt: skip
     if chart.reference is not None:
         (axes.axvline if chart.rows else axes.axhline)(
             chart.reference, color=_QUIET, linewidth=1.2, linestyle="--", zorder=1
@@ -154,7 +164,8 @@ def _lines(axes: Any, chart: Any) -> None:
         axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     if chart.reference is not None:
         name, value = chart.reference
-        axes.axhline(value, color=_QUIET, linewidth=1.2, linestyle="--", zorder=1, label=f"{name} {value:.1f}")
+        said = f"{name} {value:.3f}" if abs(value) < 1 else f"{name} {value:.1f}"
+        axes.axhline(value, color=_QUIET, linewidth=1.2, linestyle="--", zorder=1, label=said)
     axes.set_xlabel(chart.x_label, color=_QUIET)
     axes.set_ylabel(chart.y_label, color=_QUIET)
     axes.grid(axis="y", color=_LINE, linewidth=0.8)

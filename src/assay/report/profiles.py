@@ -30,6 +30,8 @@ def profiles(run: Run) -> list[ChartGrid]:
 def charts_of(label: str, record: MeasureRecord, tables: Tables) -> list[LineChart]:
     """One small chart for a measure, or for each group of it; none where its table has no value for every layer."""
     table = tables.summary(label)
+    if "kind" in table and (table["kind"] == "layer").any():  # other rows are what layers are set against
+        table = table[table["kind"] == "layer"]
     value = value_column(table, record.value)
     if value is None or "layer" not in table or "quantity" in table or table["layer"].nunique() < 2:
         return []

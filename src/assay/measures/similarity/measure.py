@@ -23,14 +23,16 @@ from assay.measures.similarity.rdm import RunningRdm
 from assay.measures.similarity.scores import Score, score_rdms
 from assay.measures.table import NAN, Predictor, require_sample
 from assay.stats.evidence import Evidence
+from assay.stats.ranks import ranks
 from assay.stimuli.human import HumanStimuli
+from assay.stimuli.rdm_pictures import rdm_as_png, strip_of_thumbnails
 from assay.stimuli.rdms import RdmSet, as_vectors
 from assay.subject.layers import ALL, Layers
 from assay.subject.subject import Subject
 from assay.subject.taking import showing
 
 Array = np.ndarray[Any, Any]
-LAYER, BASELINE, CEILING = "layer", "baseline", "ceiling"
+LAYER, BASELINE, CEILING, PEOPLE = "layer", "baseline", "ceiling", "people"
 """The kinds of rows; that of all layers together is of the kind ``all``."""
 BOUNDS = ("lower bound", "upper bound")
 
@@ -85,9 +87,11 @@ class HumanSimilarity(Measure):
 
     Table: one row per layer (``kind`` is ``layer``); one for the features of all layers concatenated (``kind`` and
     ``layer`` are ``all``); one per baseline (``baseline``: pixels, grey pixels, a model of retina and V1, categories);
-    and the two bounds of the noise ceiling (``ceiling``; pooled as `noise_ceiling` does by default, on ranks for
-    Spearman), which have a ``subject_mean`` only. ``features`` is the number of features, 0 where the row is of no
-    layer, ``n`` the number of images, ``people`` that of people. ``status``: ``ok``, ``not per image``, ``not finite``,
+    the two bounds of the noise ceiling (``ceiling``; pooled as `noise_ceiling` does by default, on ranks for
+    Spearman), which have a ``subject_mean`` only; and one for the mean RDM of people itself (``people``), which has no
+    score. For drawing, ``rdm`` is the RDM as a grey picture of percentiles (PNG), and ``thumbnails``, in the row of
+    people, the images (at most 200 of them). ``features`` is the number of features, 0 where the row is of no layer,
+    ``n`` the number of images, ``people`` that of people. ``status``: ``ok``, ``not per image``, ``not finite``,
     ``constant for K of M images`` (the correlation with a constant response is undefined) or ``the same for all
     pairs``.
 
@@ -175,33 +179,36 @@ class HumanSimilarity(Measure):
 
     def rows(self, rdms: Mapping[str, LayerRdm]) -> list[dict[str, Any]]:
         """The rows of the table for RDMs of layers, each with the human-model similarity in resamples as ``draws``."""
-        kinds = ["all" if name == TOGETHER else LAYER for name in rdms]
-        baselines = baseline_rdms(self.stimuli, self.metric)
-        models = [*rdms.items(), *((name, LayerRdm(values, 0, "ok")) for name, values in baselines.items())]
-        kinds += [BASELINE] * len(baselines)
-        statuses = [_status(model) for _, model in models]
-        # Layers that return the tensor of another share its RDM, which is scored once.
-        scored = {
-            id(model.rdm): model.rdm for (_, model), status in zip(models, statuses, strict=True) if status == "ok"
-        }
+        models = [("all" if name == TOGETHER else LAYER, name, model) for name, model in rdms.items()]
+        for name, values in baseline_rdms(self.stimuli, self.metric).items():
+            models.append((BASELINE, name, LayerRdm(values, 0, "ok")))
+        # Layers that return the tensor of another share its RDM, which is scored and drawn once.
+        distinct = {id(model.rdm): model.rdm for _, _, model in models}
+        defined = {key: rdm for key, rdm in distinct.items() if np.ptp(rdm) > 0}
         to_mean: dict[int, Score] = {}
         to_people: dict[int, Score] = {}
         ceiling: tuple[Score, ...] = ()
-        if scored:
-            scores = score_rdms(list(scored.values()), self.stimuli, self.method, self.bootstrap, self.seed)
-            to_mean = dict(zip(scored, scores.to_mean, strict=True))
-            to_people = dict(zip(scored, scores.to_people, strict=True))
+        if defined:
+            scores = score_rdms(list(defined.values()), self.stimuli, self.method, self.bootstrap, self.seed)
+            to_mean = dict(zip(defined, scores.to_mean, strict=True))
+            to_people = dict(zip(defined, scores.to_people, strict=True))
             ceiling = scores.ceiling
+        pictures = {key: _picture(rdm) for key, rdm in distinct.items()}
         rows = []
-        for kind, (name, model), status in zip(kinds, models, statuses, strict=True):
-            mean, people = (scale.get(id(model.rdm), Score()) for scale in (to_mean, to_people))
-            rows.append(self._row(kind, name, mean, people, model.features, status))
+        for kind, name, model in models:
+            key = id(model.rdm)
+            status = "the same for all pairs" if model.status == "ok" and key not in defined else model.status
+            scored = self._row(kind, name, to_mean.get(key, Score()), to_people.get(key, Score()), status)
+            rows.append(scored | {"features": model.features, "rdm": pictures[key]})
         rows += [
-            self._row(CEILING, name, Score(), score, 0, "ok") for name, score in zip(BOUNDS, ceiling, strict=False)
-        ]
-        return [{**row, "order": order} for order, row in enumerate(rows)]
+            self._row(CEILING, name, Score(), score) for name, score in zip(BOUNDS, ceiling, strict=False)
+        ]  # there is none of one person
+        of_people = {"rdm": _picture(self.stimuli.mean)}
+        of_people["thumbnails"] = strip_of_thumbnails(self.stimuli.images.array)
+        rows.append(self._row(PEOPLE, "mean of people", Score(), Score()) | of_people)
+        return [row | {"order": order} for order, row in enumerate(rows)]
 
-    def _row(self, kind: str, name: str, mean: Score, people: Score, features: int, status: str) -> dict[str, Any]:
+    def _row(self, kind: str, name: str, mean: Score, people: Score, status: str = "ok") -> dict[str, Any]:
         return {
             "kind": kind,
             "layer": name,
@@ -211,10 +218,12 @@ class HumanSimilarity(Measure):
             "subject_mean": people.value,
             "subject_low": people.low,
             "subject_high": people.high,
-            "features": features,
+            "features": 0,
             "n": len(self.stimuli),
             "people": len(self.stimuli.by_subject),
             "status": status,
+            "rdm": b"",
+            "thumbnails": b"",
             DRAWS: mean.draws,
         }
 
@@ -242,9 +251,9 @@ class HumanSimilarity(Measure):
         }
 
 
-def _status(model: LayerRdm) -> str:
-    """The status of a model: its own, or that its RDM is constant, with which nothing can be correlated."""
-    return "the same for all pairs" if model.status == "ok" and np.ptp(model.rdm) == 0 else model.status
+def _picture(rdm: Array) -> bytes:
+    """An RDM as a picture of the percentiles of its dissimilarities; none where it is not defined."""
+    return rdm_as_png((ranks(rdm[None])[0] - 1) / max(len(rdm) - 1, 1)) if np.isfinite(rdm).all() else b""
 
 
 def _last(table: pd.DataFrame, kind: str) -> int | None:

@@ -145,7 +145,7 @@
     if (chart.reference) {
       const note = make(legend, "button", { type: "button", disabled: "" });
       make(note, "i", { class: "dashed", style: "border-color: var(--quiet)" });
-      make(note, "span", {}, `${chart.reference[0]} ${chart.reference[1].toFixed(1)}`);
+      make(note, "span", {}, `${chart.reference[0]} ${chart.reference[1].toFixed(Math.abs(chart.reference[1]) < 1 ? 3 : 1)}`);
     }
     paint();
     let narrow = figure.clientWidth < 560;
@@ -186,6 +186,7 @@
       const shown = chart.marks.filter((m) => !hidden.has(m.series));
       const values = shown.flatMap((m) => (m.interval ? [...m.interval, m.value] : [m.value]));
       if (chart.reference !== null) values.push(chart.reference);
+      if (chart.band) values.push(chart.band[1], chart.band[2]);
       let low = Math.min(...values), high = Math.max(...values);
       if (!Number.isFinite(low)) { low = 0; high = 1; }
       const step = niceStep(Math.max(high - low, 1e-6) * 1.1, narrow ? 4 : 6);
@@ -218,6 +219,12 @@
       const short = chart.value_label.length * 7 <= w - left - right; // a longer one takes the width of the chart
       if (down) draw(svg, "text", { x: short ? (left + w - right) / 2 : w / 2, y: h - 6, "text-anchor": "middle", ...fit(chart.value_label, w - 16) }, chart.value_label);
       else draw(svg, "text", { x: 14, y: (top + h - bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${(top + h - bottom) / 2})`, ...fit(chart.value_label, h - top - bottom) }, chart.value_label);
+      if (chart.band) {
+        const [name, from, to] = chart.band, [a, b] = [pv(from), pv(to)];
+        const at = down ? { x: a, y: top, width: b - a, height: h - bottom - top } : { x: left, y: b, width: w - right - left, height: a - b };
+        draw(svg, "rect", { class: "range", ...at });
+        draw(svg, "text", down ? { x: (a + b) / 2, y: top + 12, "text-anchor": "middle", ...fit(name, b - a) } : { x: w - right - 4, y: b + 14, "text-anchor": "end" }, name);
+      }
       if (chart.reference !== null) draw(svg, "path", { class: "reference", d: down ? `M${pv(chart.reference)},${top}V${h - bottom}` : `M${left},${pv(chart.reference)}H${w - right}` });
       for (const m of shown) {
         const { color: c, shape } = chart.series[m.series];

@@ -76,9 +76,9 @@ def test_a_plan_finds_code_beside_it_and_leaves_the_search_path_as_it_was(tmp_pa
     assert sys.path == before
 
 
-def test_modules_of_one_name_beside_two_plans_do_not_meet(tmp_path):
-    first, second = (load_plan(write_code(tmp_path / str(w), "twin", w)) for w in (3, 5))
-    for plan, width in ((first, 3), (second, 5), (first, 3)):
+def test_modules_of_one_name_beside_several_plans_do_not_meet(tmp_path):
+    first, second, third = (load_plan(write_code(tmp_path / str(w), "twin", w)) for w in (3, 5, 7))
+    for plan, width in ((first, 3), (second, 5), (third, 7), (first, 3)):
         assert plan.load_subjects()[0].module.layer.out_features == width
     values = [plan.execute().table("weights beside")["value"][0] for plan in (first, second)]
     assert values == [pytest.approx(3.006), pytest.approx(5.006)]

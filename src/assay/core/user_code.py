@@ -39,10 +39,10 @@ def code_in(folder: Path, *, changed_anew: bool = False) -> Iterator[None]:
         changed_anew: Whether to load the folder's modules anew if the file of one has changed since it was loaded.
     """
     folder = folder.resolve()
-    before = set(sys.modules)
     if changed_anew and any(_state(one.module) != one.state for one in _loaded.get(folder, {}).values()):
         _set_aside(_loaded.pop(folder))
     _make_room(folder)
+    before = set(sys.modules)  # a namesake of another folder is set aside by now
     sys.path.insert(0, str(folder))
     _searched.append(folder)
     importlib.invalidate_caches()

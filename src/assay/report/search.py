@@ -72,14 +72,14 @@ def search_document(search: Search) -> Document:
         sections.append(Section("Hyper-parameters", (Text(READ), numbers, _pictures(search, complete))))
     if len(search.live):
         sections.append(Section("During training", (_live(search),)))
-    sections.append(Section("Trials", (Table("All trials", search.trials, NOTES, f"{FOLDER}/trials.csv"),)))
+    sections.append(Section("Trials", (Table("All trials", _readable(search, search.trials), NOTES, f"{FOLDER}/trials.csv"),)))
     if len(search.failures):
         failures = [
             Failure(f"trial {row.trial}", str(row.error), about["tracebacks"].get(str(row.trial), ""))
             for row in search.failures.itertuples()
         ]
         sections.append(Section("Failures", tuple(failures)))
-    sections.append(Section("What was asked", (_facts(about), Code(_plan(about["plan"]))), folded=True))
+    sections.append(Section("What was asked", (_facts(about), Code(yaml.safe_dump(about["plan"], sort_keys=False, allow_unicode=True))), folded=True))
     status = "complete" if finished == planned else f"{planned - finished} of {planned} trials not finished"
     counts = search.trials["status"].value_counts()
     subtitle = ", ".join(f"{count} {status}" for status, count in counts.items())
@@ -117,7 +117,7 @@ def _first(search: Search) -> list[Any]:
         items.append(("bad", "Which trials failed?", words))
     columns = ["trial", *objectives, *search.about["hyperparameters"], "epochs_done", "seconds"]
     caption = "The best trials" if len(objectives) == 1 else "Trials that none beats"
-    return [Findings(tuple(items)), Table(caption, best[columns].head(_SHOWN), NOTES)]
+    return [Findings(tuple(items)), Table(caption, _readable(search, best[columns].head(_SHOWN)), NOTES)]
 
 
 def relations(search: Search) -> pd.DataFrame:
@@ -157,6 +157,7 @@ def _pictures(search: Search, complete: pd.DataFrame) -> Pictures:
 
 def _scatter(x: pd.Series, y: pd.Series, log: bool) -> bytes:
     from matplotlib.figure import Figure  # here: drawing is slow to load
+    from matplotlib.ticker import NullFormatter
 
     figure = Figure(figsize=(3.6, 2.9), dpi=130, layout="constrained")
     axes: Any = figure.subplots()
@@ -164,6 +165,7 @@ def _scatter(x: pd.Series, y: pd.Series, log: bool) -> bytes:
         axes.scatter(x, y, s=16, color="#0072b2")
         if log:
             axes.set_xscale("log")
+            axes.xaxis.set_minor_formatter(NullFormatter())
     else:
         levels = sorted(x.astype(str).unique())
         axes.scatter([levels.index(str(value)) for value in x], y, s=16, color="#0072b2")
@@ -205,11 +207,13 @@ def _facts(about: dict[str, Any]) -> Facts:
     return Facts(tuple(rows))
 
 
-def _plan(text: dict[str, Any]) -> str:
-    """The plan as YAML, without the password of a database."""
-    shown = {key: value for key, value in text.items() if key != "storage"}
-    written: str = yaml.safe_dump(shown, sort_keys=False, allow_unicode=True)
-    return written
+def _readable(search: Search, trials: pd.DataFrame) -> pd.DataFrame:
+    """The table with hyper-parameters of four significant digits: three decimals would hide a small learning rate."""
+    shown = trials.copy()
+    for name in search.about["hyperparameters"]:
+        if pd.api.types.is_float_dtype(shown[name]):
+            shown[name] = [None if pd.isna(value) else f"{value:.4g}" for value in shown[name]]
+    return shown
 
 
 def _listed(words: Any) -> str:

@@ -115,7 +115,7 @@ def tabulate(plan: SearchPlan, trials: Mapping[int, Any], path: str) -> Search:
         "planned": plan.trials,
         "live": plan.pruner.quantity.name if plan.pruner is not None else None,
         "tracebacks": tracebacks,
-        "plan": dict(plan.text),
+        "plan": {key: value for key, value in plan.text.items() if key != "storage"},  # it may hold a password
     }
     return Search(pd.DataFrame(rows, columns=columns), pd.DataFrame(live, columns=[*LIVE]), about, path)
 

@@ -8,8 +8,9 @@ import torch
 
 from assay import AssayError
 from assay.stimuli import Labelled, ObjectPictures, load_coil20, load_coil20_pictures, novel_objects
-from assay.stimuli.objects import conditions, random_solid
-from assay.stimuli.ray_marching import Solid, render
+from assay.stimuli.novel_shapes import random_solid
+from assay.stimuli.objects import conditions
+from assay.stimuli.ray_marching import Part, Solid, render
 
 
 @pytest.fixture(scope="module")
@@ -18,11 +19,8 @@ def objects():
 
 
 def ball(radius=0.8):
-    one = torch.ones(1)
-    return Solid(
-        torch.zeros(1, 3), torch.eye(3)[None], torch.zeros(1, 3), radius * one, 0 * one, 0 * one,
-        torch.tensor([False]), torch.tensor([[0.5, 0.9]]), 0.03,
-    )  # fmt: skip
+    part = Part((0, 0, 0), ((1, 0, 0), (0, 1, 0), (0, 0, 1)), (0, 0, 0), radius, 0.0, 0.0, False, (0.5, 0.9))
+    return Solid((part,), 0.03)
 
 
 def test_the_same_arguments_give_the_same_bytes(objects):

@@ -6,8 +6,9 @@ without passing through it (sphere tracing, Hart 1996). All of it is elementwise
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,74 +27,99 @@ _FOLD = 0.02  # how far from the plane of symmetry mirrored parts are rounded
 _EDGE = 0.1  # pixels that differ by more from a neighbour are rendered again with more rays
 
 
+class Part(NamedTuple):
+    """One rounded part of a solid: a box, a capsule or horn (a box that is only high), a ball (no box), or a ring.
+
+    With q = R(p − c), the distance to a box is (‖max(|q| − h, 0)‖ − r − t·clamp(q_y, ±h_y)) / √(1 + t²), and to a ring
+    of radius ρ it is ‖(√(q_x² + q_z²) − ρ, q_y)‖ − r.
+    """
+
+    center: tuple[float, float, float]
+    """c, the middle."""
+    turn: tuple[tuple[float, float, float], ...]
+    """R, the rotation from the solid's axes to the part's own, as three rows."""
+    half: tuple[float, float, float]
+    """h, half the sides of the box inside."""
+    radius: float
+    """r, by which the box or the ring is rounded."""
+    taper: float
+    """t, how fast r grows along the part's own y."""
+    ring: float
+    """ρ; 0 for what is no ring."""
+    mirrored: bool
+    """Whether it is on both sides of the plane x = 0."""
+    shade: tuple[float, float]
+    """Saturation and brightness of its colour."""
+
+
 @dataclass(frozen=True, eq=False)
 class Solid:
-    """A smooth union of k rounded parts: boxes, capsules and horns (``rings`` 0), or rings; its radius is about 1.
+    """A smooth union of rounded parts in the ball of radius 1.
 
-    The function of the solid is f(p) = −b·log Σ_i exp(−d_i(p)/b). With q = R_i(p − c_i), of a box
-    d_i = (‖max(|q| − h_i, 0)‖ − r_i − t_i·clamp(q_y, ±h_y)) / √(1 + t_i²), and of a ring of radius ρ_i
-    d_i = ‖(√(q_x² + q_z²) − ρ_i, q_y)‖ − r_i. A mirrored part is there on both sides of the plane x = 0.
+    Its function is f(p) = −b·log Σ_i exp(−d_i(p)/b), with d_i the distance to part i: at most the distance to the
+    solid, and 1-Lipschitz, so that a ray may go f(p) on without passing through it.
 
     Args:
-        centers: Middle c_i of each part, k × 3.
-        turns: Rotation R_i from the solid's axes to those of each part, k × 3 × 3.
-        halves: Half sides h_i of the box inside each part, k × 3.
-        radii: Radius r_i by which each part is rounded, k.
-        tapers: How fast r_i grows along the part's own y, k.
-        rings: Radius ρ_i of each ring, k; 0 for what is no ring.
-        mirrored: Whether each part is mirrored, k.
-        shades: Saturation and brightness of each part, k × 2.
+        parts: The parts.
         blend: Width b over which parts flow into each other.
     """
 
-    centers: Tensor
-    turns: Tensor
-    halves: Tensor
-    radii: Tensor
-    tapers: Tensor
-    rings: Tensor
-    mirrored: Tensor
-    shades: Tensor
+    parts: tuple[Part, ...]
     blend: float
 
-    def to(self, device: torch.device | str) -> Solid:
-        """Return the solid with its numbers on a device."""
-        parts = (self.centers, self.turns, self.halves, self.radii, self.tapers, self.rings, self.mirrored, self.shades)
-        return Solid(*(part.to(device) for part in parts), self.blend)
-
-    @cached_property
-    def _offsets(self) -> Tensor:
-        """−R_i c_i, so that q = R_i p + offset takes one multiplication less for each point."""
-        return -(self.turns * self.centers[:, None]).sum(2)[:, :, None]
-
     def part_distances(self, points: Tensor) -> Tensor:
-        """Distance bounds of 3 × n points to each part, k × n."""
+        """Distances of 3 × n points to each part, parts × n."""
         x, y, z = points
-        folded = torch.where(self.mirrored[:, None], (x * x + _FOLD**2).sqrt(), x)
-        columns = self.turns[:, :, :, None].unbind(2)
-        own = torch.addcmul(self._offsets, columns[0], folded[:, None])
-        own.addcmul_(columns[1], y).addcmul_(columns[2], z)
-        ring = self.rings[:, None]
-        qx, qy, qz = own.unbind(1)
-        if (self.rings > 0).any():
-            around = torch.addcmul(qx * qx, qz, qz).sqrt_().sub_(ring)
-            qx, qz = torch.where(ring > 0, around, qx), torch.where(ring > 0, 0.0, qz)
-        taper = self.tapers[:, None]
-        half = self.halves[:, :, None]
-        thickness = torch.addcmul(self.radii[:, None], taper, qy.clamp(-half[:, 1], half[:, 1]))
-        away = torch.zeros_like(thickness)
-        for axis, q in enumerate((qx, qy, qz)):
-            outside = (q.abs() - half[:, axis]).clamp_min_(0)
-            away.addcmul_(outside, outside)
-        return away.sqrt_().sub_(thickness).mul_((1 + taper * taper).rsqrt())
+        folded = (x * x + _FOLD**2).sqrt()
+        distances = torch.empty(len(self.parts), points.shape[1], device=points.device)
+        for part, distance in zip(self.parts, distances, strict=True):
+            distance.copy_(_distance(part, (folded if part.mirrored else x, y, z)))
+        return distances
 
     def distance(self, points: Tensor) -> Tensor:
         """The solid's function at 3 × n points: at most the distance to it; negative inside."""
         parts = self.part_distances(points)
         nearest = parts.amin(0)
         # exp of less than −60 adds nothing to 1, and numbers that are nearly 0 take a CPU many times as long.
-        shares = ((nearest - parts) / self.blend).clamp_min_(-60).exp_()
+        shares = parts.sub_(nearest).mul_(-1 / self.blend).clamp_min_(-60).exp_()
         return nearest - self.blend * shares.sum(0).log_()
+
+
+def _distance(part: Part, point: tuple[Tensor, ...]) -> Tensor:
+    """Distance of points to one part. Balls, capsules and horns need not be turned around their own axis."""
+    offset = [p - c for p, c in zip(point, part.center, strict=True)]
+    wide, high, deep = part.half
+    round_about = wide == deep == 0
+    squared = _squares(offset) if round_about else offset[0]
+    if round_about and not high and not part.ring:
+        return squared.sqrt_().sub_(part.radius)
+    along = _combined(offset, part.turn[1])
+    if round_about:
+        across = squared.addcmul_(along, along, value=-1).clamp_min_(0)
+        if part.ring:
+            across = across.sqrt_().sub_(part.ring).square_()
+    else:
+        sideways = (_combined(offset, part.turn[axis]).abs_().sub_(part.half[axis]).clamp_min_(0) for axis in (0, 2))
+        across = _squares([*sideways])
+    beyond = along.abs().sub_(high).clamp_min_(0)
+    away = across.addcmul_(beyond, beyond).sqrt_().sub_(part.radius)
+    if part.taper:
+        away = away.sub_(along.clamp_(-high, high), alpha=part.taper).mul_((1 + part.taper**2) ** -0.5)
+    return away
+
+
+def _combined(vectors: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
+    total = vectors[0] * weights[0]
+    for vector, weight in zip(vectors[1:], weights[1:], strict=True):
+        total.add_(vector, alpha=weight)
+    return total
+
+
+def _squares(vectors: Sequence[Tensor]) -> Tensor:
+    total = vectors[0] * vectors[0]
+    for vector in vectors[1:]:
+        total.addcmul_(vector, vector)
+    return total
 
 
 def render(
@@ -129,7 +155,7 @@ def render(
     if min(size, samples) < 1:
         raise AssayError(f"size={size}, samples={samples}: both must be at least 1")
     there = torch.device(device)
-    scene = _Scene(solid.to(there), *(t.float().to(there) for t in (views, lamps, hues)), size, background)
+    scene = _Scene(solid, *(t.float().to(there) for t in (views, lamps, hues)), size, background)
     number, row, column = (t.flatten() for t in _grid(len(views), size, there))
     pictures = scene.colors(number, row + 0.5, column + 0.5).reshape(3, -1, size, size).movedim(0, 1).contiguous()
     if samples > 1:
@@ -146,6 +172,7 @@ class _Scene:
 
     def __init__(self, solid: Solid, views: Tensor, lamps: Tensor, hues: Tensor, size: int, background: float) -> None:
         self.solid = solid
+        self.shades = torch.tensor([part.shade for part in solid.parts], device=views.device)[:, :, None]
         self.size = size
         self.near = _NEAR * 2 * _HALF_VIEW / max(size, 64)
         self.axes = _axes(views)  # pictures × 3 × 3; rows: right, up, towards the eye, in the solid's coordinates
@@ -207,7 +234,7 @@ class _Scene:
         sky = (0.75 + 0.25 * (normal * up).sum(0)) * (0.35 + 0.65 * hollow)
         highlight = (normal * F.normalize(lamp - ray, dim=0)).sum(0).clamp_min(0) ** 32
         shares = torch.softmax(self.solid.part_distances(points) / -self.solid.blend, dim=0)
-        saturation, brightness = (shares[:, None] * self.solid.shades[:, :, None]).sum(0)
+        saturation, brightness = (shares[:, None] * self.shades).sum(0)
         color = _rgb(self.hues[number], saturation, brightness)
         return (color * (0.34 * sky + 0.74 * light) + 0.22 * highlight * light).clamp(0, 1)
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from assay.core.errors import AssayError
 from assay.core.progress import report
@@ -24,6 +24,7 @@ from assay.stats.bootstrap import counts, percentile_interval
 from assay.stats.evidence import Evidence
 from assay.stimuli.clips import Clip
 from assay.stimuli.sequences import Sequences
+from assay.subject.as_subject import as_subject
 from assay.subject.subject import Subject
 from assay.subject.taking import showing
 
@@ -139,8 +140,9 @@ class NextFrameError(Measure):
         }
         return Measured.of([row])
 
-    def per_clip(self, subject: Subject) -> pd.DataFrame:
+    def per_clip(self, subject: Subject | nn.Module) -> pd.DataFrame:
         """The error of each clip: one row with sequence, mse, copy_last_mse and the number of predicted frames."""
+        subject = as_subject(subject)
         layer = _prediction_layer(subject)
         clips = self.sequences.clips
         sums = np.zeros((len(clips), 2))

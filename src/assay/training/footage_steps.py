@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from typing import Any, Protocol
@@ -11,8 +12,12 @@ import torch
 from torch import Tensor, nn
 
 from assay.core.arrays import as_tensor
+from assay.core.determinism import Arithmetic
 from assay.core.errors import AssayError
 from assay.training.stepping import Stepping
+
+# On these processors the gradients of convolutions by BLAS take 0.3 to 0.7 of the time of oneDNN's (torch 2.13).
+_ARM = ("aarch64", "arm64")
 
 
 class Footage:
@@ -109,6 +114,8 @@ class FootageSteps(Stepping):
     ) -> None:
         device = footage.frames.device
         super().__init__(network, device, stream, tf32=recipe.precision == "tf32")
+        if device.type == "cpu" and recipe.precision != "bfloat16" and platform.machine() in _ARM:
+            self.arithmetic = Arithmetic(self.arithmetic.threads, onednn=False)
         self.footage = footage
         self.recipe = recipe
         self.starts = footage.starts(recipe.length)

@@ -21,6 +21,8 @@ _INK, _QUIET, _LINE, _BAD = "#1c2430", "#5c6675", "#d9dee5", "#b3261e"
 _MARKERS = ("o", "D", "s", "^")
 _WIDTH, _HEIGHT = 6.0, 3.7  # inches of a chart in a figure of several
 _CAPTION, _Y_LABEL = 58, 36  # characters of a caption, and of the label of the upright axis, in a line
+_MANY_POINTS = 40  # of a line, whose marks are then small
+_CAPTION_OF_ROWS = 42  # characters of the caption of a chart whose groups are named at its side
 
 
 def picture(chart: DotChart | LineChart, width: float, height: float) -> bytes:
@@ -44,7 +46,8 @@ def drawn(charts: Sequence[DotChart | LineChart]) -> Figure:
         parts = figure.subfigures(lines, columns, squeeze=False).ravel()
         for part, chart in zip(parts, charts, strict=False):
             axes = _draw(part, chart)
-            caption = "\n".join(textwrap.wrap(chart.caption, _CAPTION))
+            beside_names = isinstance(chart, DotChart) and chart.rows  # which leave less room above the chart
+            caption = "\n".join(textwrap.wrap(chart.caption, _CAPTION_OF_ROWS if beside_names else _CAPTION))
             axes.set_title(caption, loc="left", fontsize=10.5, fontweight="bold", color=_INK)
             axes.set_ylabel("\n".join(textwrap.wrap(axes.get_ylabel(), _Y_LABEL)))
         figure.canvas.draw()  # while the style holds: ticks are made when a figure is first drawn
@@ -154,7 +157,8 @@ def _dots(axes: Any, chart: Any) -> None:
 def _lines(axes: Any, chart: Any) -> None:
     for i, (name, points) in enumerate(chart.lines):
         x, y = [p.x for p in points], [p.y for p in points]
-        axes.plot(x, y, color=COLORS[i % 8], marker=_MARKERS[i % 4], linewidth=2, label=name)
+        size = 2.5 if len(points) > _MANY_POINTS else 6
+        axes.plot(x, y, color=COLORS[i % 8], marker=_MARKERS[i % 4], markersize=size, linewidth=2, label=name)
         banded = [p for p in points if p.band is not None]
         axes.fill_between(
             [p.x for p in banded], [p.band[0] for p in banded], [p.band[1] for p in banded], color=COLORS[i % 8],
@@ -169,7 +173,7 @@ def _lines(axes: Any, chart: Any) -> None:
     axes.set_xlabel(chart.x_label, color=_QUIET)
     axes.set_ylabel(chart.y_label, color=_QUIET)
     axes.grid(axis="y", color=_LINE, linewidth=0.8)
-    axes.figure.legend(loc="outside lower center", ncols=_legend_columns(axes), frameon=False)
+    axes.figure.legend(loc="outside lower center", ncols=_legend_columns(axes), frameon=False, fontsize=9)
 
 
 def _width(axes: Any) -> float:
@@ -181,7 +185,7 @@ def _legend_columns(axes: Any) -> int:
     """How many entries of the legend fit beside each other under a chart, at least one."""
     names = axes.get_legend_handles_labels()[1]
     longest = max(map(len, names), default=0) + 6  # with the mark and the space around it
-    return max(1, min(len(names), int(_width(axes) * 11 / longest)))
+    return max(1, min(len(names), int(_width(axes) * 13 / longest)))
 
 
 def _cut(text: str, most: int) -> str:

@@ -130,8 +130,8 @@ def _scores(table: pd.DataFrame, first: pd.DataFrame) -> DotChart:
             groups.append(str(row[name]))
     bounds = first[first["kind"] == "ceiling"]["subject_mean"].tolist()
     return DotChart(
-        "Mean similarity to single people, all layers together, and baselines (bars: 95 % intervals over images and "
-        "people)",
+        "Mean similarity to single people beside the noise ceiling: all layers together, and baselines (bars: 95 % "
+        "intervals over images and people)",
         "mean similarity to single people (subject_mean)",
         tuple(groups),
         (Series("networks", 0), Series("baselines", 6, 1)),

@@ -207,6 +207,7 @@ def measures(data: Labelled, inner: Any) -> Iterator[tuple[str, Callable[[], Mea
     test = ParametricTest(
         Images(draw.random((40, 3, 16, 16), dtype=np.float32)), (Family("translation_x", (0.0, 1.0)),)
     )
+    seen, people = draw.random((10, 3, 16, 16), dtype=np.float32), draw.random((3, 45))
     none: Any = {"bootstrap": 0}
     yield "straightness", lambda: assay.Straightness(clips)
     yield "invariance", lambda: assay.Invariance(test, firing_rate=0.1, **none)
@@ -220,6 +221,7 @@ def measures(data: Labelled, inner: Any) -> Iterator[tuple[str, Callable[[], Mea
     yield "clusters", lambda: assay.ClusterSeparation(data, rounds=2, **none)
     yield "augmentation", lambda: assay.AugmentationRobustness(data, **none)
     yield "matching", lambda: assay.ObjectMatching(data, trials=2)
+    yield "human similarity", lambda: assay.HumanSimilarity((seen, people), **none)
     yield "norms", lambda: assay.Norms()
 
 

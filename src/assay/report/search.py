@@ -72,14 +72,22 @@ def search_document(search: Search) -> Document:
         sections.append(Section("Hyper-parameters", (Text(READ), numbers, _pictures(search, complete))))
     if len(search.live):
         sections.append(Section("During training", (_live(search),)))
-    sections.append(Section("Trials", (Table("All trials", _readable(search, search.trials), NOTES, f"{FOLDER}/trials.csv"),)))
+    sections.append(
+        Section("Trials", (Table("All trials", _readable(search, search.trials), NOTES, f"{FOLDER}/trials.csv"),))
+    )
     if len(search.failures):
         failures = [
             Failure(f"trial {row.trial}", str(row.error), about["tracebacks"].get(str(row.trial), ""))
             for row in search.failures.itertuples()
         ]
         sections.append(Section("Failures", tuple(failures)))
-    sections.append(Section("What was asked", (_facts(about), Code(yaml.safe_dump(about["plan"], sort_keys=False, allow_unicode=True))), folded=True))
+    sections.append(
+        Section(
+            "What was asked",
+            (_facts(about), Code(yaml.safe_dump(about["plan"], sort_keys=False, allow_unicode=True))),
+            folded=True,
+        )
+    )
     status = "complete" if finished == planned else f"{planned - finished} of {planned} trials not finished"
     counts = search.trials["status"].value_counts()
     subtitle = ", ".join(f"{count} {status}" for status, count in counts.items())
@@ -107,7 +115,7 @@ def _first(search: Search) -> list[Any]:
         second = f"The second, trial {best.iloc[1]['trial']}, has {best.iloc[1][name]:.4g}; the median trial "
         spread = f"has {best[name].median():.4g}. One seed for each: another would give other numbers."
         items.append(("open", "By how much?", second + spread))
-    early = search.trials[search.trials["ended_by"].fillna("") != ""]
+    early = search.trials[search.trials["ended_by"] != ""]
     if len(early):
         ways = ", ".join(f"{count} by {way}" for way, count in early["ended_by"].value_counts().items())
         items.append(("open", "Were trainings ended early?", f"{len(early)} of {len(search.trials)}: {ways}."))

@@ -161,7 +161,8 @@ def _training(
     training = None
     if "train" in entries:
         with problems.watching():
-            training = FunctionTraining(_function(entries["train"]), entries["train"].value, preprocess)
+            example = data.shape if "data" in entries else None
+            training = FunctionTraining(_function(entries["train"]), entries["train"].value, preprocess, example)
             for sentence in training.check(names, pruned):
                 with problems.watching(entries["train"].where):
                     raise AssayError(sentence)

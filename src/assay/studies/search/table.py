@@ -96,7 +96,8 @@ def tabulate(plan: SearchPlan, trials: Mapping[int, Any], path: str) -> Search:
         status = {"FAIL": "failed"}.get(trial.state.name, trial.state.name.lower())
         values = trial.values if status == "complete" else [math.nan] * len(names)
         error = outcome.get("error") or ("its process ended before it did" if status == "failed" else "")
-        told = {key: outcome.get(key) for key in ("epochs_done", "train_s", "seconds", "ended_by")}
+        told = {key: outcome.get(key) for key in ("epochs_done", "train_s", "seconds")}
+        told["ended_by"] = outcome.get("ended_by", "")
         given = {name: trial.params.get(name) for name in plan.space}
         known = {"trial": place, "status": status, "seed": plan.seed_of(place), "error": error, **told}
         rows.append({**known, **dict(zip(names, values, strict=True)), **given})
@@ -136,6 +137,8 @@ def read_search(path: str) -> Search:
     folder = Folder(path)
     if not is_search(folder):
         raise AssayError(f"{path} is no folder of a search: it has no {FOLDER}/about.json")
-    trials, live = (pd.read_csv(io.BytesIO(folder.read(f"{FOLDER}/{name}.csv"))) for name in ("trials", "live"))
+    trials = pd.read_csv(io.BytesIO(folder.read(f"{FOLDER}/trials.csv")), dtype={"ended_by": str, "error": str})
+    trials = trials.fillna({"ended_by": "", "error": ""})
+    live = pd.read_csv(io.BytesIO(folder.read(f"{FOLDER}/live.csv")))
     about = folder.read_json(f"{FOLDER}/about.json")
     return Search(trials, live, about, path)

@@ -59,11 +59,13 @@ class FunctionTraining:
         function: The function.
         name: What the plan calls it.
         preprocess: What is done to inputs before a bare module.
+        example: Shape of one input of a bare module, where the plan's data tell it.
     """
 
     function: Callable[..., Any]
     name: str
     preprocess: Any = None
+    example: tuple[int, ...] | None = None
 
     def check(self, names: Collection[str], callback: bool) -> list[str]:
         """What is wrong with these names of hyper-parameters, or with a training that must call back."""
@@ -81,7 +83,7 @@ class FunctionTraining:
 
     def wrap(self, module: nn.Module) -> Subject:
         """A subject of a network that is being trained, with the plan's preprocessing."""
-        return Subject(module, preprocess=self.preprocess)
+        return Subject(module, preprocess=self.preprocess, example=self.example)
 
     def __call__(self, hyperparameters: Mapping[str, Any], seed: int, callback: Callback) -> TrainedNetwork:
         """Call the function."""

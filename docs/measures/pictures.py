@@ -233,6 +233,33 @@ def clusters() -> Figure:
     return figure
 
 
+def human_similarity() -> Figure:
+    """Simulated people who see three classes of digits, and what two networks make of the same digits."""
+    data = digits(600)
+    rows = np.concatenate([np.flatnonzero(data.labels == digit)[:12] for digit in (0, 1, 4)])
+    images = assay.stimuli.Images(data.inputs[rows], data.labels[rows])
+    noise = np.random.default_rng(0).normal(size=(5, len(rows) * (len(rows) - 1) // 2))
+    people = 1 + 0.6 * assay.category_rdm(images.labels) + 0.5 * noise
+    measure = assay.HumanSimilarity((images, people))
+    tables = {"trained": measure(trained()), "untrained": measure(trained(epochs=0))}
+    figure, (matrix, network, scores) = panels(3, width_ratios=(1, 1, 1.25))
+    rdms = {"mean of 5 people": people.mean(0), "trained network": measure.rdms(assay.Subject(trained()))["all"].rdm}
+    for axis, (name, rdm) in zip((matrix, network), rdms.items(), strict=True):
+        axis.imshow(assay.stimuli.RdmSet(rdm).matrices[0].argsort(None).argsort().reshape(36, 36), cmap="viridis")
+        axis.set(title=name, xticks=[5.5, 17.5, 29.5], xticklabels=["0", "1", "4"], yticks=[])
+    rows_of = [(name, table.set_index("layer").loc["all"]) for name, table in tables.items()]
+    baselines = tables["trained"].set_index("layer")
+    rows_of += [(name, baselines.loc[name]) for name in ("pixels", "retina and V1", "categories")]
+    for place, (name, row) in enumerate(rows_of):
+        color = BLUE if name in tables else GREY
+        scores.plot([row["subject_low"], row["subject_high"]], [place, place], color=color)
+        scores.plot(row["subject_mean"], place, "o", color=color)
+    scores.axvspan(*baselines.loc[["lower bound", "upper bound"], "subject_mean"], color=RED, alpha=0.2, linewidth=0)
+    scores.set(yticks=range(len(rows_of)), yticklabels=[name for name, _ in rows_of], ylim=(len(rows_of) - 0.4, -0.6))
+    scores.set(title="beside the noise ceiling", xlabel="mean similarity to single people")
+    return figure
+
+
 def scene(size: int) -> torch.Tensor:
     """A house and the sun over a meadow, drawn large and averaged down, so that edges are smooth."""
     y, x = torch.meshgrid(torch.linspace(0, 1, 8 * size), torch.linspace(0, 1, 8 * size), indexing="ij")
@@ -273,8 +300,11 @@ def augmentation() -> Figure:
 
 
 PICTURES: dict[str, Callable[[], Figure]] = {
-    f.__name__: f for f in (straightness, invariance, perturbation, norms, margins, sharpness, clusters, augmentation)
-}
+    f.__name__.replace("_", "-"): f
+    for f in (
+        straightness, invariance, perturbation, norms, margins, sharpness, clusters, augmentation, human_similarity
+    )
+}  # fmt: skip
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or PICTURES:

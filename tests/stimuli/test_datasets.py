@@ -385,3 +385,8 @@ def test_what_a_tokenizer_made_keeps_its_names(given):
 def test_texts_of_different_lengths_say_that_they_must_be_padded():
     with pytest.raises(AssayError, match="pad or cut them to one length"):
         as_labelled([{"input_ids": [1, 2], "label": 0}, {"input_ids": [1], "label": 1}, {"input_ids": [1], "label": 1}])
+
+
+def test_the_one_array_of_an_npy_file_is_no_label_of_itself(tmp_path):
+    np.save(tmp_path / "pictures.npy", np.zeros((4, 3, 8, 8), np.float32))
+    assert as_images(tmp_path / "pictures.npy").labels is None

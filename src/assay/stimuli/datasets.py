@@ -269,7 +269,7 @@ def _inputs_and_labels(arrays: dict[str, Array], path: Path, argument: str, labe
 
 
 _NAMED_ARRAYS = (
-    ("", ""),
+    ("", "labels"),  # the one array of an .npy file has no name, and no labels beside it
     ("images", "labels"),
     ("inputs", "labels"),
     ("data", "labels"),

@@ -126,6 +126,26 @@ def test_one_step_of_training_equals_the_literal_implementation(level_weights):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=2e-7)
 
 
+def test_the_memory_format_of_the_weights_is_that_of_the_states_and_changes_no_result():
+    frames = video(2, 3, 3, 8, 8)
+    plain = made((3, 4, 5), gate_size=(1, 3, 3))
+    laid_out = made((3, 4, 5), gate_size=(1, 3, 3)).to(memory_format=torch.channels_last)
+    torch.testing.assert_close(plain(frames), laid_out(frames), rtol=1e-11, atol=1e-12)
+    state = next(laid_out.steps(frames))[1].representation
+    assert state.is_contiguous(memory_format=torch.channels_last) and not state.is_contiguous()
+
+
+def test_the_gradient_of_the_frames_and_a_second_backward_are_those_of_plain_convolutions():
+    network, frames = made((2, 3)), video(1, 3, 2, 4, 4).requires_grad_()
+    loss = network.errors(frames).sum()
+    first = torch.autograd.grad(loss, [frames, *network.parameters()], retain_graph=True)
+    second = torch.autograd.grad(loss, [frames, *network.parameters()])
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+    literal = sum(error.mean() for states in literal_states(network, frames) for _, _, error, _ in states)
+    for ours, theirs in zip(first, torch.autograd.grad(literal, [frames, *network.parameters()]), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-9)  # a sixth in float32, as above
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from assay.core.arrays import channels_last
 from assay.core.errors import AssayError
+from assay.networks.over_time import OverTime
 
 Sizes = int | Sequence[int]
 
@@ -30,12 +31,12 @@ class Level(NamedTuple):
     representation: Tensor
 
 
-class _Weights(NamedTuple):
-    """Weights and biases of one level's convolutions, as they are used in every time step of a sequence."""
+class _Convolutions(NamedTuple):
+    """The convolutions of one level, as they are used in every time step of a sequence."""
 
-    gates: tuple[Tensor, Tensor]
-    prediction: tuple[Tensor, Tensor]
-    target: tuple[Tensor, Tensor] | None
+    gates: OverTime
+    prediction: OverTime
+    target: OverTime | None
 
 
 class PredNet(nn.Module):
@@ -135,8 +136,12 @@ class PredNet(nn.Module):
                     predicted = stacked if name == self.prediction else predicted
         return predicted
 
-    def errors(self, frames: Tensor) -> Tensor:
+    def errors(self, frames: Tensor, levels: Sequence[int] | None = None) -> Tensor:
         """Return the mean of E_l(t) over a batch of videos B×T×C×H×W, as a table T×L, summed in float32 or more.
+
+        Args:
+            frames: The videos.
+            levels: The levels whose errors are wanted; all by default.
 
         Example:
             >>> frames = torch.rand(2, 3, 3, 8, 8)
@@ -145,7 +150,8 @@ class PredNet(nn.Module):
             True
         """
         at_least = torch.promote_types(frames.dtype, torch.float32)
-        means = [[level.error.mean(dtype=at_least) for level in step] for step in self.steps(frames)]
+        wanted = range(self.levels) if levels is None else levels
+        means = [[step[level].error.mean(dtype=at_least) for level in wanted] for step in self.steps(frames)]
         return torch.stack([torch.stack(of_step) for of_step in means])
 
     def steps(self, frames: Tensor) -> Iterator[list[Level]]:
@@ -153,7 +159,7 @@ class PredNet(nn.Module):
         self._require(frames)
         kind = frames.device.type
         dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else frames.dtype
-        weights = self._weights(dtype)
+        convolutions = self._convolutions(dtype)
         r: list[Tensor] = []
         e: list[Tensor] = []
         for level, (ours, theirs) in enumerate(zip(self.representation_channels, self.channels, strict=True)):
@@ -166,44 +172,43 @@ class PredNet(nn.Module):
                 z = [r[level], e[level]]
                 if level < self.levels - 1:
                     z.append(F.interpolate(r[level + 1], scale_factor=2.0, mode="nearest"))
-                r[level], c[level] = _lstm(_convolve(torch.cat(z, 1), weights[level].gates), c[level])
+                r[level], c[level] = _lstm(convolutions[level].gates(torch.cat(z, 1)), c[level])
             states = []
             target = x
             for level in range(self.levels):
-                of_level = weights[level]
-                prediction = _convolve(r[level], of_level.prediction).relu()
+                of_level = convolutions[level]
+                prediction = of_level.prediction(r[level]).relu()
                 prediction = prediction.clamp_max(1) if level == 0 else prediction
                 over = (prediction - target).to(dtype)
                 e[level] = torch.cat([over, -over], 1).relu()
                 states.append(Level(target, prediction, e[level], r[level]))
                 if of_level.target is not None:
                     # The same as pooling after the rectification, which is then of a quarter of the numbers.
-                    target = F.max_pool2d(_convolve(e[level], of_level.target), 2).relu()
+                    target = F.max_pool2d(of_level.target(e[level]), 2).relu()
             yield states
 
-    def _weights(self, dtype: torch.dtype) -> list[_Weights]:
-        """Return the weights of all levels in the precision of their products, converted once per sequence.
+    def _convolutions(self, dtype: torch.dtype) -> list[_Convolutions]:
+        """Return the convolutions of all levels in the precision of their products, converted once per sequence.
 
-        Those of the gates i, f and o are scaled, so that torch's hardsigmoid gives PredNet's.
+        The weights of the gates i, f and o are scaled, so that torch's hardsigmoid gives PredNet's.
         """
-        weights = []
+        convolutions = []
         for level, ours in enumerate(self.representation_channels):
             weight, bias = _parameters(self.gates[level])
             scale = torch.ones_like(bias)
             scale[: 3 * ours] = _STEEPER
-            gates = (weight * scale[:, None, None, None]).to(dtype), (bias * scale).to(dtype)
-            prediction, prediction_bias = _parameters(self.predictions[level])
+            gates = OverTime((weight * scale[:, None, None, None]).to(dtype), (bias * scale).to(dtype))
+            prediction = OverTime(*(p.to(dtype) for p in _parameters(self.predictions[level])))
             target = None
             if level < self.levels - 1:
-                target_weight, target_bias = _parameters(self.targets[level])
-                target = target_weight.to(dtype), target_bias.to(dtype)
-            weights.append(_Weights(gates, (prediction.to(dtype), prediction_bias.to(dtype)), target))
-        return weights
+                target = OverTime(*(p.to(dtype) for p in _parameters(self.targets[level])))
+            convolutions.append(_Convolutions(gates, prediction, target))
+        return convolutions
 
     def _laid_out(self, x: Tensor) -> Tensor:
         """Return pictures N×C×H×W in the memory format of the weights."""
-        weight, _ = _parameters(self.gates[0])
-        in_order = weight.is_contiguous() or not weight.is_contiguous(memory_format=torch.channels_last)
+        # Filters of one pixel are in both formats at once.
+        in_order = all(_parameters(gates)[0].is_contiguous() for gates in self.gates)
         return x if in_order else channels_last(x)
 
     def _require(self, frames: Tensor) -> None:
@@ -223,8 +228,8 @@ class PredNet(nn.Module):
 def _lstm(gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
     """Return R and C of a convolutional LSTM after one step, from the sums of its gates i, f, o, g."""
     ours = c.shape[1]
-    i, f, o = F.hardsigmoid(gates[:, : 3 * ours]).split(ours, 1)
-    c = f * c + i * gates[:, 3 * ours :].tanh()
+    i, f, o = F.hardsigmoid(gates[:, : 3 * ours]).chunk(3, 1)
+    c = torch.addcmul(f * c, i, gates[:, 3 * ours :].tanh())
     return o * c.tanh().to(o.dtype), c
 
 
@@ -233,11 +238,6 @@ def _parameters(convolution: nn.Module) -> tuple[Tensor, Tensor]:
     weight, bias = convolution.weight, convolution.bias
     assert isinstance(weight, Tensor) and isinstance(bias, Tensor)
     return weight, bias
-
-
-def _convolve(x: Tensor, weights: tuple[Tensor, Tensor]) -> Tensor:
-    weight, bias = weights
-    return F.conv2d(x, weight, bias, padding=weight.shape[-1] // 2)
 
 
 def _convolution(inputs: int, outputs: int, side: int) -> nn.Conv2d:

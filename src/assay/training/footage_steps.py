@@ -120,7 +120,9 @@ class FootageSteps(Stepping):
         self.recipe = recipe
         self.starts = footage.starts(recipe.length)
         self.dtype = next(network.parameters()).dtype
-        self.level_weights = torch.tensor(level_weights, device=device, dtype=self.dtype)
+        self.levels = [level for level, weight in enumerate(level_weights) if weight]
+        weights = [level_weights[level] for level in self.levels]
+        self.level_weights = torch.tensor(weights, device=device, dtype=self.dtype)
         self.offsets = torch.arange(recipe.length, device=device)
         self.order = torch.zeros(recipe.steps, recipe.batch_size, dtype=torch.int64, device=device)
         self.rate = torch.tensor(recipe.learning_rate, device=device)
@@ -148,12 +150,12 @@ class FootageSteps(Stepping):
         starts = self.order.index_select(0, self.at)[0]
         places = starts[:, None] + self.offsets
         frames = self.footage.frames.index_select(0, places.flatten()).to(self.dtype) / 255
-        frames = frames.unflatten(0, places.shape)
+        frames = frames.view(*places.shape, *frames.shape[1:])
         self.optimizer.zero_grad(set_to_none=True)
         half = self.recipe.precision == "bfloat16"
         # No cache of converted weights: inside a caller's autocast it would outlive the step that changes the weights.
         with torch.autocast(self.device.type, torch.bfloat16, enabled=half, cache_enabled=False):
-            errors: Tensor = self.network.errors(frames)  # type: ignore[operator]
+            errors: Tensor = self.network.errors(frames, self.levels)  # type: ignore[operator]
         loss = (errors[1:].mean(0) * self.level_weights).sum()
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()

@@ -178,8 +178,9 @@ def train_next_frame_many(
     use one process for each (`assay.Resources`).
 
     Args:
-        networks: Networks with a method ``errors``, as `assay.PredNet`, which may otherwise differ in everything. Each
-            is taken when there is room for it, so a generator may build them, and trained on the device it is on.
+        networks: Networks with a method ``errors(frames, levels)``, as `assay.PredNet`, which may otherwise differ in
+            everything. Each is taken when there is room for it, so a generator may build them, and trained on the
+            device it is on.
         footage: Clips T×C×H×W of one frame size, uint8, or floating-point in [0, 1], which are rounded to 256 steps; a
             list, or by name. Sequences are drawn from all places in all clips, and never span two clips.
         recipes: How to train each network.
@@ -289,7 +290,7 @@ def _levels(network: nn.Module, footage: Footage, recipe: NextFrame) -> int:
     parameter = next(network.parameters(), None)
     if errors is None or parameter is None:
         raise AssayError(
-            f"{type(network).__name__} has no method errors(frames) with the errors of its predictions, or no "
+            f"{type(network).__name__} has no method errors(frames, levels) with the errors of its predictions, or no "
             "parameters: give a network as assay.PredNet"
         )
     frames = footage.frames[None, :2].to(parameter.device, parameter.dtype) / 255

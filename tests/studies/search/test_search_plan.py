@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from assay import AssayError
 from assay.studies import load_search_plan
+from assay.studies.search.plan import KEYS
 from assay.studies.search.space import Choice, Range, grid
 from search_kit import PLAN, write_plan
 
@@ -112,3 +115,8 @@ def test_a_grid_is_every_combination(tmp_path):
     assert len(combinations) == 9 and combinations[4] == {"a": "x", "b": 3}
     text = PLAN.replace("{float: [1e-3, 0.1], log: true}", "[0.1]").replace("trials: 12", "sampler: grid\ntrials: 99")
     assert load_search_plan(write_plan(tmp_path, text)).trials == 15
+
+
+def test_the_page_explains_every_key():
+    page = (Path(__file__).parents[3] / "docs" / "search.md").read_text()
+    assert not [key for key, meaning in KEYS.items() if f"| `{key}` | {meaning} |" not in page]

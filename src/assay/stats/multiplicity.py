@@ -12,6 +12,16 @@ from assay.core.errors import AssayError, nearest
 Array = np.ndarray[Any, Any]
 
 
+def bonferroni(p: Array) -> Array:
+    """Bonferroni's adjusted p values, min(1, m·p) for a family of m; NaN stays NaN and does not count.
+
+    Example:
+        >>> bonferroni(np.array([0.01, 0.04, 0.5])).tolist()
+        [0.03, 0.12, 1.0]
+    """
+    return _adjusted(p, lambda ordered: ordered * len(ordered))
+
+
 def holm(p: Array) -> Array:
     """Holm's adjusted p values: the chance of any false alarm in the family is at most the level; NaN stays NaN.
 
@@ -46,7 +56,7 @@ def benjamini_hochberg(p: Array) -> Array:
 
 
 def correction_named(name: str) -> Callable[[Array], Array]:
-    """The correction of p values for many tests: ``holm``, ``benjamini-hochberg``, or ``none``, which leaves them.
+    """The correction of p values for many tests: ``bonferroni``, ``holm``, ``benjamini-hochberg`` or ``none``.
 
     Example:
         >>> correction_named("holm")(np.array([0.01, 0.04])).tolist()
@@ -73,6 +83,7 @@ def _unadjusted(p: Array) -> Array:
 
 
 _CORRECTIONS: dict[str, Callable[[Array], Array]] = {
+    "bonferroni": bonferroni,
     "holm": holm,
     "benjamini-hochberg": benjamini_hochberg,
     "none": _unadjusted,

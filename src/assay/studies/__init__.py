@@ -1,13 +1,16 @@
-"""What many networks say together: does a measure predict their generalization gap?"""
+"""What many networks say together: does a measure predict another, or their gap; when may training stop?"""
 
+from assay.studies.agreement import correlation_matrix, metric_agreement, overview
 from assay.studies.corpus.corpus import Corpus, accuracy
 from assay.studies.corpus.pgdl import PgdlCorpus, load_pgdl
 from assay.studies.corpus.plan import CorpusData, CorpusPlan, load_corpus_plan
 from assay.studies.corpus.trained import TrainedCorpus, load_corpus, train_corpus
+from assay.studies.discarding import discard_below_population, discard_summary
 from assay.studies.prediction import Scoring, Study, predictors, rank, study
 from assay.studies.search.plan import SearchPlan, load_search_plan
 from assay.studies.search.search import run_search
 from assay.studies.search.table import Search, read_search
+from assay.studies.stability import by_epoch, stable_epochs, when_stable
 from assay.studies.statistics.cmi import (
     ConditionalMutualInformation,
     IncompleteGridWarning,
@@ -27,6 +30,13 @@ from assay.studies.statistics.kendall import (
 )
 from assay.studies.statistics.sign_error import SignError, SignErrors, sign_error
 from assay.studies.statistics.statistic import Statistic
+from assay.studies.stopping import (
+    Outcome,
+    compare_signals,
+    matching_threshold,
+    stop_when_converged,
+    stopping_summary,
+)
 from assay.studies.study_plan import StudyPlan, load_study_plan
 
 __all__ = [
@@ -39,6 +49,7 @@ __all__ = [
     "GranulatedKendall",
     "IncompleteGridWarning",
     "KendallTau",
+    "Outcome",
     "Pearson",
     "PgdlCorpus",
     "Scoring",
@@ -51,9 +62,14 @@ __all__ = [
     "StudyPlan",
     "TrainedCorpus",
     "accuracy",
+    "by_epoch",
     "chance_level",
     "compare_measures",
+    "compare_signals",
     "conditional_mutual_information",
+    "correlation_matrix",
+    "discard_below_population",
+    "discard_summary",
     "first_component",
     "granulated_kendall",
     "information_by_condition",
@@ -63,7 +79,10 @@ __all__ = [
     "load_pgdl",
     "load_search_plan",
     "load_study_plan",
+    "matching_threshold",
     "mean",
+    "metric_agreement",
+    "overview",
     "pearson",
     "predictors",
     "product",
@@ -72,8 +91,12 @@ __all__ = [
     "run_search",
     "score_measures",
     "sign_error",
+    "stable_epochs",
+    "stop_when_converged",
+    "stopping_summary",
     "study",
     "train_corpus",
+    "when_stable",
 ]
 
 

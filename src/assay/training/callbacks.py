@@ -269,3 +269,5 @@ def left_as_found(module: nn.Module) -> Iterator[None]:
             with torch.no_grad():
                 for buffer, before in buffers:
                     buffer.copy_(before)  # always: batch norm changes its own without counting a new version
+            for device in devices:
+                torch.cuda.current_stream(device).synchronize()  # training may go on in another stream

@@ -83,8 +83,9 @@ def run_trial(_: None, plan: SearchPlan, trial: Trial) -> Outcome:
     """Train a network and measure its objectives; whatever it raises is its outcome: a task of the executor."""
     began = time.perf_counter()
     watch = Watch(plan.pruner, plan.training.wrap, trial.population)
+    gpu = torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else None
     try:
-        with trial.arithmetic.used(), seeded(trial.seed):
+        with trial.arithmetic.used(), seeded(trial.seed, gpu):
             trained = plan.training({**plan.fixed, **trial.hyperparameters}, trial.seed, watch)
             _require_the_same_inputs(plan, trained.subject)
             values: tuple[float, ...] = ()

@@ -131,9 +131,9 @@ def rdm_figure(matrix: Array, thumbnails: Sequence[Array], title: str = "", labe
             beside.imshow(_edge(thumbnails, rows, size, left=True), aspect="auto")
             above.set_axis_off()
             beside.set_axis_off()
-        bar = figure.colorbar(colored, cax=place(edge + _SIDE + 0.15, 0.05, 0.14, _SIDE / 2))
+        bar: Any = figure.colorbar(colored, cax=place(edge + _SIDE + 0.15, 0.05, 0.14, _SIDE / 2))
         bar.set_label(label, color=_INK)
-        bar.outline.set_visible(False)  # type: ignore[operator]
+        bar.outline.set_visible(False)
         figure.text(0.01, 1 - 0.08 / height, title, ha="left", va="top", fontsize=11, fontweight="bold", color=_INK)
         figure.canvas.draw()
     return figure

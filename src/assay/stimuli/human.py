@@ -73,8 +73,8 @@ class HumanStimuli:
             if value.shape != (len(images),):
                 raise AssayError(f"categories[{key!r}] has shape {value.shape}: give the category of each image")
         given = {"images": images, "rdms": rdms, "subjects": subjects, "names": names, "categories": categories}
-        for name, value in given.items():
-            object.__setattr__(self, name, value)
+        for name, accepted in given.items():
+            object.__setattr__(self, name, accepted)
 
     def __len__(self) -> int:
         return len(self.images)

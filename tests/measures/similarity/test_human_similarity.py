@@ -235,3 +235,37 @@ def test_images_and_rdms_are_loaded_from_folders(tmp_path):
     plan.write_text(plan.read_text().replace("ben, anna", "ben, carl"))
     with pytest.raises(AssayError, match="there is no RDM 'carl'"):
         assay.load_plan(plan)
+
+
+@pytest.mark.slow
+def test_published_values_on_the_92_images(shared_data):
+    measure = HumanSimilarity(shared_data / "kriegeskorte92", bootstrap=0)
+    table = rows(measure(Subject(nn.Flatten(), "pixels themselves")))
+    # The digits that are published.
+    assert table.hms["pixels"] == pytest.approx(0.1065, abs=5e-5)
+    assert table.hms["animacy"] == pytest.approx(0.58819, abs=5e-6)
+    assert table.hms["all"] == table.hms["output"] == pytest.approx(table.hms["pixels"], abs=1e-6)
+    assert table.subject_mean[["lower bound", "upper bound"]].tolist() == pytest.approx([0.37231, 0.66572], abs=5e-6)
+    brain = assay.stimuli.load_brain92(shared_data / "kriegeskorte92")
+    assert human_similarity(brain.monkey, brain.sessions)[0] == pytest.approx(0.43892, abs=5e-6)
+    assert human_similarity(brain.monkey.vectors[0], brain.sessions, "pearson") == pytest.approx(0.49121, abs=5e-6)
+
+
+def test_a_prednet_is_measured_by_its_representation_units():
+    torch.manual_seed(0)
+    subject = Subject(assay.PredNet((3, 4)), "prednet")
+    table = rows(HumanSimilarity((IMAGES, PEOPLE), layers="R*", bootstrap=0)(subject))
+    assert set(table[table.kind == "layer"].index) == {"R0", "R1"}
+    videos = torch.from_numpy(IMAGES)[:, None].expand(-1, 5, -1, -1, -1)
+    recorded = subject.record(videos, "R*")
+    together = torch.cat([states[:, 1:].flatten(1) for states in recorded.values()], dim=1).double().numpy()
+    assert table.hms["all"] == pytest.approx(compare_rdms(rdm(together), PEOPLE.mean(axis=0)), abs=1e-5)
+
+
+def test_a_study_takes_the_similarity_of_all_layers_first():
+    measure = HumanSimilarity((IMAGES, PEOPLE), bootstrap=0)
+    table = measure(network())
+    taken = measure.predictors(table)
+    first, second, _ = taken
+    assert first == "human-model similarity"
+    assert taken[first] == rows(table).hms["all"] and taken[second] == rows(table).hms["3"]

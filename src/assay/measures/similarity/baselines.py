@@ -58,7 +58,7 @@ def _made(stimuli: HumanStimuli, metric: str) -> dict[str, Array]:
 def _early_vision(grey: Tensor) -> Tensor:
     model = RetinaV1(_SIDE).eval()
     with torch.no_grad():
-        return torch.cat([model(Resize(_SIDE)(part)) for part in grey.split(16)])
+        return torch.cat([model(Resize(_SIDE)(part)) for part in torch.split(grey, 16)])
 
 
 def _varies(values: Tensor) -> bool:

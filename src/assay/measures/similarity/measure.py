@@ -233,7 +233,7 @@ class HumanSimilarity(Measure):
         evidence = []
         for words, number in (("all layers together", _last(table, "all")), ("the last layer", _last(table, LAYER))):
             if number is not None:
-                row = table.loc[number]
+                row: Any = table.iloc[number]
                 drawn = measured.draws.get(number, np.zeros(0))
                 quantity = f"human-model similarity of {words}"
                 value, n, status = float(row["hms"]), int(row["n"]), str(row["status"])
@@ -245,8 +245,10 @@ class HumanSimilarity(Measure):
         layers = table[table["kind"] == LAYER]
         together, last = (_last(table, kind) for kind in ("all", LAYER))
         return {
-            Predictor("human-model similarity"): NAN if together is None else float(table["hms"][together]),
-            Predictor("human-model similarity of the last layer"): NAN if last is None else float(table["hms"][last]),
+            Predictor("human-model similarity"): NAN if together is None else float(table["hms"].iloc[together]),
+            Predictor("human-model similarity of the last layer"): NAN
+            if last is None
+            else float(table["hms"].iloc[last]),
             Predictor("mean human-model similarity of layers"): float(layers["hms"].mean()),
         }
 
@@ -258,5 +260,5 @@ def _picture(rdm: Array) -> bytes:
 
 def _last(table: pd.DataFrame, kind: str) -> int | None:
     """The number of the last row of a kind; None where there is none."""
-    rows = table.index[table["kind"] == kind]
-    return int(rows[-1]) if len(rows) else None
+    places = np.flatnonzero(table["kind"] == kind)
+    return int(places[-1]) if len(places) else None

@@ -61,7 +61,8 @@ def section(label: str, record: MeasureRecord, tables: Tables) -> list[Any]:
 def _sentences(table: pd.DataFrame, first: pd.DataFrame) -> list[str]:
     sentences = []
     baselines = first[first["kind"] == "baseline"]
-    said = ", ".join(f"{row.layer} {digits(row.hms, '.3f')}" for row in baselines.itertuples())
+    scores = zip(baselines["layer"], baselines["hms"].astype(float), strict=True)
+    said = ", ".join(f"{name} {digits(hms, '.3f')}" for name, hms in scores)
     if said:
         sentences.append(f"Without any network (hms): {said}.")
     bounds = first[first["kind"] == "ceiling"]["subject_mean"].tolist()
@@ -115,11 +116,12 @@ def _curve(table: pd.DataFrame, first: pd.DataFrame) -> LineChart:
 
 
 def _scores(table: pd.DataFrame, first: pd.DataFrame) -> DotChart:
-    """All layers of each network and its best layer, and the baselines, beside the noise ceiling; the highest first."""
+    """All layers of each network, and the baselines, beside the noise ceiling; the highest first."""
     together = table[(table["kind"] == "all") & np.isfinite(table["subject_mean"])]
     if len(together) > MANY:
         together = together.nlargest(MANY, "subject_mean")
-    groups, marks = [], []
+    groups: list[str] = []
+    marks: list[Mark] = []
     for series, rows, name in ((0, together, "subject"), (1, first[first["kind"] == "baseline"], "layer")):
         for _, row in rows.sort_values("subject_mean", ascending=False).iterrows():
             ends = row["subject_low"], row["subject_high"]

@@ -64,7 +64,8 @@ def match(probe_features: Tensor | Array, gallery_features: Tensor | Array) -> A
     status = response_status(together)
     if status != "ok":
         raise AssayError(f"the cosine of the features is undefined: {status}, the probe being the first")
-    return shares_of_the_match(cosines(together)[:1, 1:])[0]
+    shares: Array = shares_of_the_match(cosines(together)[:1, 1:])[0]
+    return shares
 
 
 def cosines(features: Tensor) -> Array:

@@ -121,7 +121,8 @@ def _distractors(
     by_object = np.argsort(of_picture, kind="stable")
     sizes = np.bincount(of_picture)
     first = np.cumsum(sizes) - sizes
-    return by_object[first[others] + rng.integers(sizes[others])]
+    drawn: Array = by_object[first[others] + rng.integers(sizes[others])]
+    return drawn
 
 
 def _under_the_same_conditions(

@@ -155,7 +155,8 @@ def render(
     if min(size, samples) < 1:
         raise AssayError(f"size={size}, samples={samples}: both must be at least 1")
     there = torch.device(device)
-    scene = _Scene(solid, *(t.float().to(there) for t in (views, lamps, hues)), size, background)
+    seen, lit, colored = (t.float().to(there) for t in (views, lamps, hues))
+    scene = _Scene(solid, seen, lit, colored, size, background)
     number, row, column = (t.flatten() for t in _grid(len(views), size, there))
     pictures = scene.colors(number, row + 0.5, column + 0.5).reshape(3, -1, size, size).movedim(0, 1).contiguous()
     if samples > 1:
@@ -185,7 +186,7 @@ class _Scene:
     def colors(self, number: Tensor, row: Tensor, column: Tensor) -> Tensor:
         """Colours, 3 × rays, of the rays through places (row, column) of pictures; a bounded number at a time."""
         step = _RAYS_AT_ONCE.get(number.device.type, _MANY_RAYS)
-        rays = zip(number.split(step), row.split(step), column.split(step), strict=True)
+        rays = zip(*(torch.split(t, step) for t in (number, row, column)), strict=True)
         parts = [self._some_colors(*ray) for ray in rays]
         return torch.cat(parts, 1) if parts else torch.zeros(3, 0, device=number.device)
 

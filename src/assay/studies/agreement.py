@@ -137,7 +137,8 @@ def require_columns(table: pd.DataFrame, columns: Sequence[str]) -> None:
 def finite_rows(table: pd.DataFrame, columns: Sequence[str]) -> np.ndarray[Any, Any]:
     """Values of columns, rows × columns, of the rows in which all of them are finite."""
     values = table[list(columns)].to_numpy(dtype=np.float64)
-    return values[np.isfinite(values).all(axis=1)]
+    finite: np.ndarray[Any, Any] = values[np.isfinite(values).all(axis=1)]
+    return finite
 
 
 def _correlation(values: np.ndarray[Any, Any]) -> tuple[float, float, float]:

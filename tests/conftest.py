@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import warnings
+from multiprocessing import forkserver
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         held = [SLOW.index(mark.name) for mark in item.iter_markers() if mark.name in SLOW]
         ranks[item.path] = min(ranks[item.path], *held, len(SLOW))
     items.sort(key=lambda item: ranks[item.path])
+    if any("broad" in item.path.parts or "broad" in item.path.stem for item in items):
+        load_for_all_processes()
+
+
+def load_for_all_processes() -> None:
+    """Start the server that processes are forked from with what the broad evaluation needs.
+
+    It loads once, when the first process is asked for, what that process was for. A driver has one purpose; the tests
+    have many, and each process of an evaluation would load its code by itself.
+    """
+    from assay.broad.run.processes import PRELOAD
+
+    forkserver.set_forkserver_preload(["assay.runs.executor", *PRELOAD])
+    forkserver.ensure_running()
 
 
 def need(present: bool, what: str) -> None:

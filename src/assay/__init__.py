@@ -51,9 +51,13 @@ _HOME = {
     "pal_score": "assay.measures.perturbation.scores",
     "permutation_test": "assay.measures.similarity.permutation",
     "perturbation_cumulative_density": "assay.measures.perturbation.scores",
+    "plot_agreement": "assay.report.study_charts",
+    "plot_by_epoch": "assay.report.study_charts",
     "plot_mds": "assay.report.rdm_figures",
     "plot_rdm": "assay.report.rdm_figures",
     "plot_scores": "assay.report.rdm_figures",
+    "plot_stable": "assay.report.study_charts",
+    "plot_tradeoff": "assay.report.study_charts",
     "procrustes_distance": "assay.measures.similarity.alignment",
     "rdm": "assay.measures.similarity.rdm",
     "similarity_between_subjects": "assay.measures.similarity.ceiling",
@@ -107,9 +111,13 @@ __all__ = [
     "pal_score",
     "permutation_test",
     "perturbation_cumulative_density",
+    "plot_agreement",
+    "plot_by_epoch",
     "plot_mds",
     "plot_rdm",
     "plot_scores",
+    "plot_stable",
+    "plot_tradeoff",
     "procrustes_distance",
     "rdm",
     "similarity_between_subjects",
@@ -148,6 +156,7 @@ if _typing.TYPE_CHECKING:
     from assay.plans.examination import examine
     from assay.plans.plan import Plan, load_plan
     from assay.report.rdm_figures import plot_mds, plot_rdm, plot_scores
+    from assay.report.study_charts import plot_agreement, plot_by_epoch, plot_stable, plot_tradeoff
     from assay.runs.evaluate import evaluate
     from assay.runs.executor import Resources
     from assay.runs.run import Run

@@ -15,6 +15,7 @@ from assay.studies import (
     discard_below_population,
     discard_summary,
     matching_threshold,
+    saving_tradeoff,
     stop_when_converged,
     stopping_summary,
 )
@@ -80,6 +81,13 @@ def test_thresholds_are_chosen_to_save_the_same(trajectories):
     by_loss = stop_when_converged(trajectories, "loss", MSE, sd=sd)
     assert 1 - by_loss["cost"].sum() / by_loss["full_cost"].sum() == pytest.approx(saved, abs=0.02)
     assert sd != 0.01
+
+
+def test_a_looser_threshold_saves_more_and_loses_more(trajectories):
+    found = saving_tradeoff(trajectories, "hms", MSE, count=6)
+    assert (np.diff(found["saved"]) >= 0).all() and (np.diff(found["lost"]) >= 0).all()
+    assert found["saved"].iloc[-1] == pytest.approx(0.8)  # the loosest stops at the first whole window
+    assert (found["low"] <= found["lost"]).all() and (found["n"] == 40).all()
 
 
 def test_a_signal_compared_with_itself_is_no_better(trajectories):

@@ -34,6 +34,7 @@ from assay.studies.stopping import (
     Outcome,
     compare_signals,
     matching_threshold,
+    saving_tradeoff,
     stop_when_converged,
     stopping_summary,
 )
@@ -89,6 +90,7 @@ __all__ = [
     "rank",
     "read_search",
     "run_search",
+    "saving_tradeoff",
     "score_measures",
     "sign_error",
     "stable_epochs",

@@ -116,6 +116,39 @@ def stopping_summary(stopped: pd.DataFrame, draws: int = 2000, seed: int = 0) ->
     return pd.DataFrame(rows)
 
 
+def saving_tradeoff(
+    trajectories: pd.DataFrame, signal: str, outcome: Outcome, window: int = 25, count: int = 10
+) -> pd.DataFrame:
+    """What stopping by a signal loses for what it saves, from the strictest threshold to the loosest.
+
+    Args:
+        trajectories: As for `stop_when_converged`.
+        signal: Column of the signal.
+        outcome: What is lost, and what training costs.
+        window: Number of epochs during which the signal must be stable.
+        count: Number of thresholds: that many quantiles of the SDs that the signal has in windows.
+
+    Returns:
+        One row per threshold: ``signal``, ``sd``, ``saved`` (1 − Σ cost/Σ full cost), ``lost``, the mean over networks,
+        with ``low`` and ``high``, its 95 % interval (Student's t over networks), and ``n``.
+    """
+    require_trajectories(trajectories, [signal, outcome.performance, outcome.cost])
+    if count < 2:
+        raise AssayError(f"count={count} must be at least 2 thresholds")
+    spreads = _all_spreads(trajectories, signal, outcome, window)
+    rows = []
+    for sd in np.unique(np.quantile(spreads, np.linspace(0, 1, count), method="nearest")):
+        stopped = stop_when_converged(trajectories, signal, outcome, window, float(sd))
+        lost = stopped["lost"].dropna().to_numpy(dtype=float)
+        n = len(lost)
+        half = float(stats.t.ppf(0.975, n - 1)) * float(standard_error(lost)) if n > 1 else NAN
+        mean = float(lost.mean()) if n else NAN
+        saved = float(1 - stopped["cost"].sum() / stopped["full_cost"].sum())
+        ends = {"low": mean - half, "high": mean + half}
+        rows.append({"signal": signal, "sd": float(sd), "saved": saved, "lost": mean, **ends, "n": n})
+    return pd.DataFrame(rows)
+
+
 def matching_threshold(
     trajectories: pd.DataFrame, signal: str, outcome: Outcome, saved: float, window: int = 25
 ) -> float:
@@ -133,10 +166,7 @@ def matching_threshold(
     """
     require_trajectories(trajectories, [signal, outcome.performance, outcome.cost])
     networks = [_Windows.of(rows, signal, outcome.cost, window) for _, rows in each_network(trajectories)]
-    spreads = np.unique(np.concatenate([network.sds for network in networks]))
-    spreads = spreads[np.isfinite(spreads)]
-    if not len(spreads):
-        raise AssayError(f"signal={signal!r} was measured for no window of {window} epochs: give a shorter window")
+    spreads = _all_spreads(trajectories, signal, outcome, window)
     full_cost = sum(network.full_cost for network in networks)
     savings = [1 - sum(network.cost(sd) for network in networks) / full_cost for sd in spreads]
     return float(spreads[int(np.argmin(np.abs(np.array(savings) - saved)))])
@@ -216,6 +246,16 @@ def outcome_at(stop: pd.Series, end: pd.Series, outcome: Outcome) -> dict[str, A
 def _saved_lost_stopped(values: Array) -> Array:
     cost, full_cost, lost, stopped = values.T
     return np.array([1 - cost.sum() / full_cost.sum(), lost.mean(), stopped.mean()])
+
+
+def _all_spreads(trajectories: pd.DataFrame, signal: str, outcome: Outcome, window: int) -> Array:
+    """The SDs that the signal has in windows of any network, in ascending order."""
+    of_networks = [_Windows.of(rows, signal, outcome.cost, window).sds for _, rows in each_network(trajectories)]
+    spreads = np.unique(np.concatenate(of_networks))
+    finite: Array = spreads[np.isfinite(spreads)]
+    if not len(finite):
+        raise AssayError(f"signal={signal!r} was measured for no window of {window} epochs: give a shorter window")
+    return finite
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,7 +43,7 @@ def rude(module: nn.Module) -> float:
     np.random.rand()  # noqa: NPY002
     torch.rand(3)
     module.train()
-    loss = module(X).square().mean()
+    loss = module(X.to(module[1].weight.device)).square().mean()
     loss.backward()
     module[1].weight.requires_grad_(False)
     torch.set_grad_enabled(False)
@@ -179,3 +179,13 @@ def test_wrong_settings_of_a_live_measure_are_named():
         LiveMeasure(len, every=0)
     with pytest.raises(AssayError, match="measure=3 is no function"):
         LiveMeasure(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_on_a_gpu_too_a_live_measure_leaves_the_training_the_same_to_the_bit():
+    networks = [perceptron().cuda() for _ in range(2)]
+    live = LiveMeasure(rude, "rude", every=1)
+    expected = train(networks[0], X, Y, RECIPE)
+    assert train(networks[1], X, Y, RECIPE, callback=live) == expected and live.epochs == [1, 2, 3, 4, 5, 6]
+    for name, value in networks[0].state_dict().items():
+        assert torch.equal(value, networks[1].state_dict()[name]), name

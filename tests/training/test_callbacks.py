@@ -21,6 +21,7 @@ from assay.training import (
     StopBelowPopulation,
     StopWhenConverged,
     Together,
+    callbacks,
     train,
     train_many,
 )
@@ -172,6 +173,21 @@ def test_a_network_is_stopped_below_mean_plus_sd_of_its_population():
     asked = []
     stop = StopBelowPopulation(LiveLoss(every=5), lambda epoch: asked.append(epoch) or [], after=10)
     assert not any(stop(moment) for moment in moments(0.0, 0.0, 0.0)) and asked == [10, 15]
+
+
+def test_the_time_of_a_training_has_no_callback_in_it_neither_its_own_nor_a_neighbours(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(callbacks.time, "perf_counter", lambda: now[0])
+    mine, neighbours = callbacks.Clock(), callbacks.Clock()
+    now[0] = 1.0
+    with neighbours.stopped():
+        now[0] = 10.0
+    with mine.stopped():
+        now[0] = 20.0
+    now[0] = 21.0
+    later = callbacks.Clock()
+    now[0] = 23.0
+    assert (mine.seconds, neighbours.seconds, later.seconds) == (4.0, 4.0, 2.0)
 
 
 def test_wrong_settings_of_a_live_measure_are_named():

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -220,24 +220,29 @@ class Together:
 
 
 class Clock:
-    """Seconds of wall-clock time since it was made, without those during which it was stopped."""
+    """Seconds of wall-clock time since it was made, without those during which any clock of this process was stopped.
+
+    Networks that are trained side by side each have a clock: none counts what the callbacks of another take.
+    """
+
+    _stopped_s: ClassVar[float] = 0.0
 
     def __init__(self) -> None:
-        self.began = time.perf_counter()
+        self.began = time.perf_counter() - Clock._stopped_s
 
     @property
     def seconds(self) -> float:
         """Seconds that count."""
-        return time.perf_counter() - self.began
+        return time.perf_counter() - Clock._stopped_s - self.began
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Stop inside the block."""
+        """Stop all clocks inside the block."""
         stopped = time.perf_counter()
         try:
             yield
         finally:
-            self.began += time.perf_counter() - stopped
+            Clock._stopped_s += time.perf_counter() - stopped
 
 
 @contextmanager

@@ -53,7 +53,10 @@ def test_the_document_says_what_was_asked_found_and_failed(run):
     line = dict(charts[0].lines)["vgg"]
     mine = table[(table.subject == "vgg") & (table.condition == "natural")]
     assert [p.y for p in line] == mine.curvature_deg.tolist()
-    np.testing.assert_allclose([(p.band[1] - p.band[0]) / 2 for p in line], mine.sem_deg)
+    assert [p.band for p in line] == list(zip(mine.low, mine.high, strict=True)), "95 % intervals"
+    pixels = mine.iloc[0]
+    interval = f"{pixels.curvature_deg:.2f}° ({pixels.low:.2f}° to {pixels.high:.2f}°)"
+    assert line[0].detail.startswith(f"{interval}, ")
     assert charts[0].reference == ("pixels", mine.curvature_deg.iloc[0])
     assert len(made.sections[-2].blocks) == 2 and len([b for b in made.sections[2].blocks if isinstance(b, Table)]) == 1
 

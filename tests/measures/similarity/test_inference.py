@@ -173,8 +173,8 @@ def test_the_permutation_test_keeps_its_level_and_finds_what_is_there():
         (lambda a, b: bootstrap_rdms(a, b[:, :36]), "models is of 10 stimuli and rdms of 9"),
         (lambda a, b: bootstrap_rdms(a, b, names=["x"]), "names has 1 entries for 2 models"),
         (
-            lambda a, b: bootstrap_rdms(a, b, draws=5).table(correction="bonferroni"),
-            "correction='bonferroni' is unknown",
+            lambda a, b: bootstrap_rdms(a, b, draws=5).table(correction="sidak"),
+            "correction='sidak' is unknown",
         ),
         (lambda a, b: bootstrap_rdms(a, b, draws=5).table(confidence=95), "confidence=95 is not between 0 and 1"),
         (lambda a, b: bootstrap_rdms(a * 0 + 1, b), "RDM 0 of models is constant"),

@@ -212,3 +212,9 @@ def test_importing_assay_needs_no_optional_package():
     code = f"import sys; import assay, assay.cli.main; print([m for m in {optional} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_no_two_test_files_have_the_same_name():
+    """pytest imports test files by their name alone, and refuses the second of two."""
+    names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
+    assert not [name for name in set(names) if names.count(name) > 1]

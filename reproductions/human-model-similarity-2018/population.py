@@ -26,7 +26,7 @@ from torch import nn
 
 from assay import NextFrameError, ObjectMatching, Subject
 from assay.core.determinism import seeded
-from assay.measures.similarity.layers import layer_rdms
+from assay.measures.similarity.layers import LayerRdm, layer_rdms
 from assay.measures.similarity.measure import human_similarity
 from assay.networks.prednet import PredNet
 from assay.stats.convergence import converged
@@ -118,10 +118,14 @@ class Shown:
     objects: ObjectPictures
     held_out: Sequences
 
-    def similarity(self, subject: Subject) -> float:
-        """HMS of the R units of all levels together."""
+    def rdm(self, subject: Subject) -> LayerRdm:
+        """The RDM of the R units of all levels together."""
         layers = [layer for layer in subject.layers if layer.startswith("R")]
-        found = layer_rdms(subject, self.people.images.array, layers)["all"]
+        return layer_rdms(subject, self.people.images.array, layers)["all"]
+
+    def similarity(self, subject: Subject) -> float:
+        """HMS of the R units of all levels together; NaN where some responses are constant or not finite."""
+        found = self.rdm(subject)
         return float("nan") if found.status != "ok" else float(human_similarity(found.rdm, self.people))
 
     def all(self, subject: Subject, top: str) -> dict[str, float]:
@@ -157,7 +161,7 @@ class Watch:
                 values = self.shown.all(subject, self.top)
             else:  # a search measures only what it decides by
                 values = {"hms": self.shown.similarity(subject)} if self.signal == "hms" else {}
-        self.write(moment.epoch, moment.loss, time.perf_counter() - begin, values)
+        self.write(moment, time.perf_counter() - begin, values)
         if self.signal == "none" or moment.epoch < EVERY + WINDOW:
             return False
         signals = [line[self.signal] for line in self.lines]
@@ -167,11 +171,13 @@ class Watch:
         """Measure the network before it learns."""
         if not self.lines and self.signal == "none":
             with left_as_found(module):
-                self.write(0, float("nan"), 0.0, self.shown.all(Subject(module, self.configuration.name), self.top))
+                values = self.shown.all(Subject(module, self.configuration.name), self.top)
+            self.write(Moment(0, 0, float("nan"), 0.0, module), 0.0, values)
 
-    def write(self, epoch: int, loss: float, seconds: float, values: dict[str, float]) -> None:
+    def write(self, moment: Moment, took: float, values: dict[str, float]) -> None:
         """Keep a line."""
-        line = {"network": self.configuration.name, "epoch": epoch, "loss": loss, "measure_s": seconds, **values}
+        line = {"network": self.configuration.name, "epoch": moment.epoch, "loss": moment.loss, "measure_s": took}
+        line |= values
         self.lines.append(line)
         with self.file.open("a") as file:
             file.write(json.dumps(line) + "\n")
@@ -211,6 +217,7 @@ def train(
         one, watch = left[number], watches[number]
         network.eval()
         final = {} if signal == "none" else shown.all(Subject(network, one.name), watch.top)
+        np.save(out / f"{one.name}.npy", shown.rdm(Subject(network, one.name)).rdm.astype(np.float32))
         seconds = time.perf_counter() - began
         record = {**asdict(one), "status": result.status, "epochs_run": result.epochs, "at_s": seconds, **final}
         (out / f"{one.name}.done").write_text(json.dumps(record | {"losses": result.losses}))

@@ -48,9 +48,7 @@ def partial_spearman(x: Array, y: Array, given: Array) -> float:
     return pearson(left[:, 0], left[:, 1])
 
 
-def spearman_interval(
-    x: Array, y: Array, given: Array | None = None, confidence: float = 0.95
-) -> tuple[float, float]:
+def spearman_interval(x: Array, y: Array, given: Array | None = None, confidence: float = 0.95) -> tuple[float, float]:
     """Interval of Spearman's ρ, or of the partial one: tanh(atanh ρ ± t·s), s from leaving out one pair at a time.
 
     s² = (n − 1)/n·Σ (z_i − z̄)² is the jackknife's variance of z = atanh ρ, z_i being z without pair i, and t Student's

@@ -1,0 +1,180 @@
+"""Tables and figures of the population that `population.py` trained.
+
+python analysis.py --runs runs/population --same runs/same --live runs/live --brain kriegeskorte92 --out .
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import assay
+from assay.measures.similarity.measure import human_similarity
+from assay.stimuli.human import HumanStimuli, as_human_stimuli
+from assay.studies import (
+    Outcome,
+    by_epoch,
+    compare_signals,
+    correlation_matrix,
+    discard_below_population,
+    discard_summary,
+    metric_agreement,
+    overview,
+    saving_tradeoff,
+    stable_epochs,
+    stop_when_converged,
+    stopping_summary,
+    when_stable,
+)
+
+log = logging.getLogger("analysis")
+METRICS = ["mse", "accuracy", "hms"]
+FACTORS = [f"accuracy_{factor}" for factor in ("rotation", "light", "color", "mix")]
+OUTCOMES = (Outcome("mse", "lower"), Outcome("accuracy", "higher"))
+WINDOW, SD = 25, 0.01
+SHUFFLES = 1000
+
+
+def read(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The trajectories of all networks, and one row for each network with its hyper-parameters and how it ended."""
+    lines = [json.loads(line) for file in sorted(folder.glob("*.jsonl")) for line in file.read_text().splitlines()]
+    ends = [json.loads(file.read_text()) for file in sorted(folder.glob("*.done"))]
+    networks = pd.DataFrame(ends).drop(columns="losses").rename(columns={"name": "network"})
+    trajectories = pd.DataFrame(lines)
+    return trajectories[trajectories["network"].isin(networks["network"])], networks
+
+
+def at_the_end(trajectories: pd.DataFrame, networks: pd.DataFrame) -> pd.DataFrame:
+    """One row per network: what was measured last, and the hyper-parameters. Diverged networks have no values."""
+    last = trajectories.sort_values("epoch").groupby("network").tail(1).drop(columns=["epoch", "loss", "measure_s"])
+    table = networks[["network", "status", "epochs", "sequences", "batch_size", "learning_rate", "filter_size", "loss"]]
+    table = table.merge(last, on="network", how="left")
+    table.loc[table["status"] == "diverged", [*METRICS, *FACTORS]] = np.nan
+    return table
+
+
+def shuffled(rdms: dict[str, np.ndarray[Any, Any]], people: HumanStimuli, table: pd.DataFrame) -> pd.DataFrame:
+    """HMS and its correlation with the other metrics when the stimuli of the people's RDM are shuffled.
+
+    What is left of a correlation then has nothing to do with what people see in the stimuli.
+    """
+    rng = np.random.default_rng(0)
+    names = [name for name in table.dropna(subset=METRICS)["network"] if name in rdms]
+    vectors = np.stack([rdms[name] for name in names])
+    others = table.set_index("network").loc[names]
+    square = assay.stimuli.RdmSet(people.mean[None]).matrices[0]
+    upper = np.triu_indices(len(square), 1)
+    rows = []
+    for number in range(SHUFFLES):
+        order = rng.permutation(len(square))
+        hms = np.asarray(human_similarity(vectors, square[np.ix_(order, order)][upper][None]))
+        ranks = [pd.Series(hms).corr(pd.Series(others[m].to_numpy()), method="spearman") for m in ("mse", "accuracy")]
+        rows.append(
+            {"shuffle": number, "hms": hms.mean(), "highest_hms": hms.max(), "mse": ranks[0], "accuracy": ranks[1]}
+        )
+    return pd.DataFrame(rows)
+
+
+def live(folder: Path, full: Path) -> pd.DataFrame:
+    """What stopping saved and lost while it was done, beside the same networks trained to the end."""
+    rows = []
+    ends = {path.stem: json.loads(path.read_text()) for path in full.glob("*.done")}
+    for rule in sorted(path.name for path in folder.iterdir() if path.is_dir()):
+        stopped = {path.stem: json.loads(path.read_text()) for path in (folder / rule).glob("*.done")}
+        both = [name for name in stopped if name in ends]
+        took = max(stopped[name]["at_s"] for name in both)
+        epochs = sum(stopped[name]["epochs_run"] for name in both)
+        all_epochs = sum(stopped[name]["epochs"] for name in both)
+        rows.append(
+            {
+                "rule": rule,
+                "networks": len(both),
+                "wall_s": took,
+                "epochs": epochs,
+                "epochs_to_the_end": all_epochs,
+                **{metric: float(np.mean([stopped[name][metric] for name in both])) for metric in METRICS},
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def main() -> None:
+    """Write every table and figure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=Path, required=True)
+    parser.add_argument("--same", type=Path)
+    parser.add_argument("--live", type=Path)
+    parser.add_argument("--brain", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=Path())
+    given = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    trajectories, networks = read(given.runs)
+    people = as_human_stimuli(given.brain)
+    final = at_the_end(trajectories, networks)
+    tables = {"networks": final, "trajectories": trajectories}
+
+    untrained = trajectories[trajectories["epoch"] == 0].assign(group="untrained")
+    shown = overview(final, [*METRICS, *FACTORS], by="hms", count=10)
+    before = overview(untrained, [*METRICS, *FACTORS]).assign(group="untrained")
+    copied = pd.DataFrame(
+        [{"group": "copy the last frame", "metric": "mse", "mean": trajectories["copy_last_mse"].mean()}]
+    )
+    tables["table1"] = pd.concat([shown, before, copied], ignore_index=True)
+
+    columns = [*METRICS, "learning_rate"]
+    whole = metric_agreement(final, columns)
+    tables["table2"] = whole
+    tables["table2_given_learning_rate"] = metric_agreement(final, METRICS, given="learning_rate")
+    hyper = ["learning_rate", "epochs", "sequences", "batch_size", "filter_size"]
+    final["updates"] = final["epochs"] * (final["sequences"] // final["batch_size"])
+    tables["table2_given_all"] = metric_agreement(final, METRICS, given=[*hyper, "updates"])
+    tables["hyper_parameters"] = metric_agreement(final, [*METRICS, *hyper])
+    log.info("%s", correlation_matrix(whole).round(3))
+
+    rdms = {path.stem: np.load(path) for path in given.runs.glob("*.npy")}
+    null = shuffled(rdms, people, final)
+    tables["shuffled"] = (
+        null.drop(columns="shuffle").quantile([0.025, 0.5, 0.975]).rename_axis("quantile").reset_index()
+    )
+
+    learning = trajectories[trajectories["epoch"] > 0]
+    stable = stable_epochs(learning, ["hms", "accuracy", "mse", "loss"], WINDOW, SD)
+    tables["fig4_stable"] = when_stable(stable)
+    summaries, pairs, discards = [], [], []
+    for outcome in OUTCOMES:
+        for signal in ("hms", "accuracy", "loss"):
+            stopped = stop_when_converged(learning, signal, outcome, WINDOW, SD)
+            summaries.append(stopping_summary(stopped).assign(performance=outcome.performance))
+        pairs.append(compare_signals(learning, "hms", "loss", outcome).assign(performance=outcome.performance))
+        for signal, better in (("hms", "higher"), ("loss", "lower")):
+            discarded = discard_below_population(learning, signal, outcome, epoch=30, better=better)  # type: ignore[arg-type]
+            discards.append(discard_summary(discarded, outcome).assign(signal=signal, performance=outcome.performance))
+    tables["fig6_stopping"] = pd.concat(summaries, ignore_index=True)
+    tables["fig6_hms_or_loss"] = pd.concat(pairs, ignore_index=True)
+    tables["fig6_discarding"] = pd.concat(discards, ignore_index=True)
+    if given.live:
+        tables["live"] = live(given.live, given.runs)
+    if given.same:
+        alike, _ = read(given.same)
+        tables["fig5_same_configuration"] = by_epoch(alike, METRICS)
+        assay.plot_by_epoch(tables["fig5_same_configuration"]).save(given.out / "fig5.png")
+
+    assay.plot_agreement(whole, tables["table2_given_learning_rate"]).save(given.out / "table2.png")
+    assay.plot_stable(stable).save(given.out / "fig4.png")
+    tradeoffs = [saving_tradeoff(learning, signal, OUTCOMES[0]) for signal in ("hms", "loss")]
+    assay.plot_tradeoff(*tradeoffs).save(given.out / "fig6.png")
+    folder = given.out / "tables"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, table in tables.items():
+        table.to_csv(folder / f"{name}.csv", index=False, float_format="%.6g")
+        log.info("\n%s\n%s", name, table.head(24).to_string(index=False, float_format="%.4f"))
+
+
+if __name__ == "__main__":
+    main()

@@ -24,6 +24,7 @@ from torch import nn
 
 import assay
 from assay.measures.complexity.augmentation import PENALTIES, central_crop, erase, saturation, sobel
+from assay.training import NextFrame, train_next_frame
 
 HERE = Path(__file__).parent
 BLUE, RED, GREY = "#2a6f97", "#c8443f", "#888888"
@@ -260,6 +261,85 @@ def human_similarity() -> Figure:
     return figure
 
 
+def moving_discs(count: int, seed: int, length: int = 10, size: int = 16) -> list[np.ndarray]:
+    """Clips of a soft disc that flies straight ahead and bounces off the edges, T×1×H×W."""
+    random = np.random.default_rng(seed)
+    y, x = np.mgrid[:size, :size]
+    clips = []
+    for _ in range(count):
+        place, speed = random.uniform(4, size - 4, 2), random.choice([-1, 1], 2) * random.uniform(1, 2, 2)
+        frames = []
+        for _ in range(length):
+            frames.append(1 / (1 + np.exp(2 * (np.hypot(y - place[0], x - place[1]) - 2.5))))
+            place = place + speed
+            speed = np.where((place > 2) & (place < size - 3), speed, -speed)
+            place = place.clip(2, size - 3)
+        clips.append(np.stack(frames)[:, None].astype(np.float32))
+    return clips
+
+
+def next_frame_error() -> Figure:
+    """A small PredNet that learned how discs move, on discs that it has not seen."""
+    torch.manual_seed(0)
+    network = assay.PredNet((1, 16))
+    recipe = NextFrame(epochs=40, sequences=80, batch_size=8, learning_rate=0.003)
+    train_next_frame(network, moving_discs(200, seed=0), recipe)
+    unseen = moving_discs(40, seed=1)
+    videos = torch.from_numpy(np.stack(unseen))
+    with torch.no_grad():
+        predicted = network(videos)
+    table = assay.NextFrameError(assay.stimuli.Sequences.of(**{f"clip{i}": v for i, v in enumerate(unseen)}))(network)
+    figure, (strip, errors) = panels(2, width_ratios=(1.6, 1))
+    rows = {"frame": videos[0, 1:7], "copy of the last": videos[0, :6], "prediction": predicted[0, 1:7]}
+    framed = [nn.functional.pad(pictures, (1, 1, 1, 1), value=0.5)[:, 0] for pictures in rows.values()]
+    strip.imshow(torch.cat([torch.cat(list(row), 1) for row in framed]), cmap="gray", vmin=0, vmax=1)
+    places = [18 * i + 8.5 for i in range(6)]
+    strip.set(yticks=places[:3], yticklabels=list(rows), xticks=places, xticklabels=range(1, 7), xlabel="time step")
+    strip.tick_params(length=0)
+    steps = range(1, videos.shape[1])
+    guesses = {"copy of the last": (videos[:, :-1], "copy_last_mse", GREY), "PredNet": (predicted[:, 1:], "mse", BLUE)}
+    for name, (guess, column, color) in guesses.items():
+        curve = (videos[:, 1:] - guess).square().mean((0, 2, 3, 4))
+        errors.plot(steps, curve, "o-", markersize=3, color=color, label=f"{name}: {table[column].item():.4f}")
+    errors.set(title="40 unseen clips", xlabel="time step", ylabel="mean squared error", ylim=(0, 0.06))
+    errors.legend(frameon=False, loc="upper right")
+    return figure
+
+
+def matching() -> Figure:
+    """A trial of object matching, and how often the pixels and an untrained network find the match."""
+    objects = assay.stimuli.novel_objects(count=20, size=64, changes=2)
+    measure = assay.ObjectMatching(objects)
+    trials = measure.galleries()
+    pixels = torch.tensor(objects.inputs).flatten(1)
+    trial = int(np.flatnonzero(trials.factor == "rotation")[0])
+    shown = [trials.probes[trial], *trials.pictures[trial, :4]]
+    figure = plt.figure(figsize=(7.2, 2.7), layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=(1.25, 1))
+    for place, (axis, number) in enumerate(zip(left.subplots(1, 5), shown, strict=True)):
+        axis.imshow(objects.inputs[number].transpose(1, 2, 0))
+        cosine = torch.cosine_similarity(pixels[shown[0]].double(), pixels[number].double(), dim=0)
+        axis.set_title(("probe", "match", "others", "", "")[place], fontsize=9)
+        axis.set(xticks=[], yticks=[], xlabel=f"{cosine:.3f}" if place else "cosine\nof pixels:")
+    accuracy = right.subplots()
+    torch.manual_seed(0)
+    alike = assay.ObjectMatching(objects, distractors="alike")
+    tables = {
+        "pixels": (measure.of_features(pixels).table, BLUE),
+        "pixels, others alike": (alike.of_features(pixels).table, RED),
+        "untrained network": (measure(assay.networks.small_resnet()), GREY),
+    }
+    for number, (name, (table, color)) in enumerate(tables.items()):
+        ends = np.array([table["accuracy"] - table["low"], table["high"] - table["accuracy"]])
+        places = np.arange(len(table)) + 0.2 * (number - 1)
+        accuracy.errorbar(places, table["accuracy"], yerr=ends, fmt="o", markersize=4, color=color, label=name)
+    accuracy.axhline(table["chance"].iloc[0], color=GREY, linestyle=":")
+    accuracy.set(xticks=range(len(table)), xticklabels=table["factor"], ylim=(0, 1.35), yticks=(0, 0.5, 1))
+    accuracy.set(ylabel="accuracy", xlabel="what differs between probe and match")
+    accuracy.legend(frameon=False, loc="upper right", fontsize=8)
+    return figure
+
+
 def scene(size: int) -> torch.Tensor:
     """A house and the sun over a meadow, drawn large and averaged down, so that edges are smooth."""
     y, x = torch.meshgrid(torch.linspace(0, 1, 8 * size), torch.linspace(0, 1, 8 * size), indexing="ij")
@@ -302,7 +382,8 @@ def augmentation() -> Figure:
 PICTURES: dict[str, Callable[[], Figure]] = {
     f.__name__.replace("_", "-"): f
     for f in (
-        straightness, invariance, perturbation, norms, margins, sharpness, clusters, augmentation, human_similarity
+        straightness, invariance, perturbation, norms, margins, sharpness, clusters, augmentation, human_similarity,
+        next_frame_error, matching,
     )
 }  # fmt: skip
 

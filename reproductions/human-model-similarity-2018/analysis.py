@@ -114,10 +114,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path())
     given = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
+    folder, figures = given.out / "tables", given.out / "figures"
+    folder.mkdir(parents=True, exist_ok=True)
+    figures.mkdir(exist_ok=True)
     trajectories, networks = read(given.runs)
     people = as_human_stimuli(given.brain)
     final = at_the_end(trajectories, networks)
-    tables = {"networks": final, "trajectories": trajectories}
+    tables = {"population": final, "trajectories": trajectories}
 
     untrained = trajectories[trajectories["epoch"] == 0].assign(group="untrained")
     shown = overview(final, [*METRICS, *FACTORS], by="hms", count=10)
@@ -163,14 +166,12 @@ def main() -> None:
     if given.same:
         alike, _ = read(given.same)
         tables["fig5_same_configuration"] = by_epoch(alike, METRICS)
-        assay.plot_by_epoch(tables["fig5_same_configuration"]).save(given.out / "fig5.png")
+        assay.plot_by_epoch(tables["fig5_same_configuration"]).save(figures / "fig5.png")
 
-    assay.plot_agreement(whole, tables["table2_given_learning_rate"]).save(given.out / "table2.png")
-    assay.plot_stable(stable).save(given.out / "fig4.png")
+    assay.plot_agreement(whole, tables["table2_given_learning_rate"]).save(figures / "table2.png")
+    assay.plot_stable(stable).save(figures / "fig4.png")
     tradeoffs = [saving_tradeoff(learning, signal, OUTCOMES[0]) for signal in ("hms", "loss")]
-    assay.plot_tradeoff(*tradeoffs).save(given.out / "fig6.png")
-    folder = given.out / "tables"
-    folder.mkdir(parents=True, exist_ok=True)
+    assay.plot_tradeoff(*tradeoffs).save(figures / "fig6.png")
     for name, table in tables.items():
         table.to_csv(folder / f"{name}.csv", index=False, float_format="%.6g")
         log.info("\n%s\n%s", name, table.head(24).to_string(index=False, float_format="%.4f"))

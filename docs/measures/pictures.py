@@ -288,7 +288,8 @@ def next_frame_error() -> Figure:
     videos = torch.from_numpy(np.stack(unseen))
     with torch.no_grad():
         predicted = network(videos)
-    table = assay.NextFrameError(assay.stimuli.Sequences.of(**{f"clip{i}": v for i, v in enumerate(unseen)}))(network)
+    measure = assay.NextFrameError(assay.stimuli.Sequences.of(**{f"clip{i}": v for i, v in enumerate(unseen)}))
+    table = measure.summary(measure(network))
     figure, (strip, errors) = panels(2, width_ratios=(1.6, 1))
     rows = {"frame": videos[0, 1:7], "copy of the last": videos[0, :6], "prediction": predicted[0, 1:7]}
     framed = [nn.functional.pad(pictures, (1, 1, 1, 1), value=0.5)[:, 0] for pictures in rows.values()]

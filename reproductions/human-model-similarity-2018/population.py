@@ -130,7 +130,8 @@ class Shown:
 
     def all(self, subject: Subject, top: str) -> dict[str, float]:
         """HMS, next-frame error and the accuracy of matching, by factor."""
-        error = NextFrameError(self.held_out, bootstrap=0)(subject).iloc[0]
+        measure = NextFrameError(self.held_out)
+        error = measure.summary(measure(subject)).iloc[0]
         matching = ObjectMatching(self.objects, layer=top)(subject).set_index("factor")["accuracy"]
         accuracies = {f"accuracy_{factor}": float(value) for factor, value in matching.items()}
         return {

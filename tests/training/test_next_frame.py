@@ -201,9 +201,9 @@ def test_after_learning_from_real_footage_it_beats_copying_the_last_frame_of_ano
     learner = network(0, (3, 8))
     recipe = NextFrame(epochs=8, sequences=200, batch_size=8, length=4, learning_rate=1e-2)
     error = assay.NextFrameError(held_out, length=4)
-    before = error(learner).iloc[0]
+    before = error.summary(error(learner)).iloc[0]
     train_next_frame(learner, [bikes[k::8] for k in range(8)], recipe)
-    after = error(learner).iloc[0]
+    after = error.summary(error(learner)).iloc[0]
     assert after["mse"] < 0.95 * after["copy_last_mse"] < before["mse"]
 
 

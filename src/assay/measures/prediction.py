@@ -18,10 +18,10 @@ from torch import Tensor, nn
 from assay.core.errors import AssayError
 from assay.core.progress import report
 from assay.measures.base import Measure, require_batch_size
-from assay.measures.evidence import DRAWS, Measured
+from assay.measures.evidence import Measured
 from assay.measures.table import Predictor
-from assay.stats.bootstrap import counts, percentile_interval
 from assay.stats.evidence import Evidence
+from assay.stats.ratio import ratio_interval, ratio_parts
 from assay.stimuli.clips import Clip
 from assay.stimuli.sequences import Sequences
 from assay.subject.as_subject import as_subject
@@ -70,25 +70,20 @@ class NextFrameError(Measure):
     Asked of networks of videos that predict: those whose module has ``video = True`` and ``prediction``, the name of
     the layer that predicts each frame from those before it (as `assay.PredNet`).
 
-    Table: one row. ``mse`` is the mean over all frames but the first of each sequence (`next_frame_error`), with a 95 %
-    interval ``low``, ``high`` (bootstrap over clips; NaN for fewer than two), ``n`` the number of clips and ``frames``
-    that of predicted frames; ``copy_last_mse`` is the error of predicting that nothing changes, on the same frames, and
-    ``gain`` how much smaller the network's is (negative: larger), with its interval ``gain_low``, ``gain_high``.
-    ``status`` is ``ok``, or ``not finite``.
+    Table: one row per clip. ``mse`` is the mean over all frames but the first of each sequence (`next_frame_error`),
+    ``copy_last_mse`` the error of predicting that nothing changes, on the same frames, and ``gain`` how much smaller
+    the network's is (negative: larger); ``frames`` is the number of predicted frames; ``status``: ``ok``, or ``not
+    finite``. `summary` gives the means over all frames with their 95 % intervals over scenes.
 
     Args:
         sequences: The clips to show, which the network was not trained on.
         length: Number of frames of the sequences that clips are cut into, one after another; the network is shown each
             from rest. A shorter rest of two frames or more is shown too. None shows clips whole.
-        bootstrap: Number of resamples of the clips for the intervals; 0 for none.
-        seed: Seed of the bootstrap's random draws.
         batch_size: Number of sequences per pass; by default 4 on a CPU and 32 on a GPU.
     """
 
     sequences: Sequences
     length: int | None = 10
-    bootstrap: int = 1000
-    seed: int = 0
     batch_size: int | None = None
 
     name: ClassVar[str] = "next-frame-error"
@@ -100,8 +95,6 @@ class NextFrameError(Measure):
         require_batch_size(self.batch_size)
         if self.length is not None and self.length < 2:
             raise AssayError(f"length={self.length} must be at least 2: the first frame cannot be predicted")
-        if self.bootstrap < 0:
-            raise AssayError(f"bootstrap={self.bootstrap} must be at least 0")
 
     def check(self, subject: Subject) -> None:
         """Check that the network predicts, that every clip has two frames, and that it takes two."""
@@ -112,36 +105,8 @@ class NextFrameError(Measure):
         with showing("next-frame error shows videos"):
             subject.visit(torch.from_numpy(np.stack(frames))[None], lambda name, output: None, [layer])
 
-    def __call__(self, subject: Subject) -> pd.DataFrame:
-        """Show all clips; one row."""
-        return self.measured(subject).table
-
-    def measured(self, subject: Subject) -> Measured:
-        """Show all clips; the table of one row, and the error in resamples of the clips."""
-        clips = self.per_clip(subject)
-        frames = clips["frames"].to_numpy()
-        sums = clips[["mse", "copy_last_mse"]].to_numpy() * frames[:, None]
-        mse, copied = (sums.sum(0) / frames.sum()).tolist()
-        draws = self._draws(sums, frames)
-        low, high = percentile_interval(draws[:, 0])
-        gain_low, gain_high = percentile_interval(draws[:, 1] - draws[:, 0])
-        row = {
-            "mse": mse,
-            "low": float(low),
-            "high": float(high),
-            "copy_last_mse": copied,
-            "gain": copied - mse,
-            "gain_low": float(gain_low),
-            "gain_high": float(gain_high),
-            "n": len(clips),
-            "frames": int(frames.sum()),
-            "status": "ok" if np.isfinite(mse) else "not finite",
-            DRAWS: draws[:, 0],
-        }
-        return Measured.of([row])
-
-    def per_clip(self, subject: Subject | nn.Module) -> pd.DataFrame:
-        """The error of each clip: one row with sequence, mse, copy_last_mse and the number of predicted frames."""
+    def __call__(self, subject: Subject | nn.Module) -> pd.DataFrame:
+        """Show all clips; one row for each."""
         subject = as_subject(subject)
         layer = _prediction_layer(subject)
         clips = self.sequences.clips
@@ -167,27 +132,47 @@ class NextFrameError(Measure):
             shown += batch.shape[0] * batch.shape[1]
             report(f"{subject.name}: frames", shown)
         means = sums / pixels[:, None]
-        columns = {"mse": means[:, 0], "copy_last_mse": means[:, 1], "frames": frames}
-        return pd.DataFrame({"sequence": [clip.name for clip in clips], **columns})
+        return pd.DataFrame(
+            {
+                "sequence": [clip.name for clip in clips],
+                "scene": [clip.scene or clip.name for clip in clips],
+                "mse": means[:, 0],
+                "copy_last_mse": means[:, 1],
+                "gain": means[:, 1] - means[:, 0],
+                "frames": frames,
+                "status": np.where(np.isfinite(means[:, 0]), "ok", "not finite"),
+            }
+        )
+
+    def summary(self, table: pd.DataFrame) -> pd.DataFrame:
+        """One row: the means over all frames, each with its interval over scenes (`assay.stats.ratio`).
+
+        Columns: ``mse``, ``low``, ``high``; ``copy_last_mse``; ``gain``, ``gain_low``, ``gain_high``; ``n``, the number
+        of scenes, of which the intervals need two; ``frames``; ``status``.
+        """
+        scenes = _by_scene(table)
+        frames = scenes["frames"].to_numpy()
+        row: dict[str, Any] = {}
+        for column, bounds in (("mse", ("low", "high")), ("copy_last_mse", ()), ("gain", ("gain_low", "gain_high"))):
+            sums = scenes[column].to_numpy()
+            row[column] = float(sums.sum() / frames.sum())
+            row |= dict(zip(bounds, ratio_interval(sums, frames), strict=False))
+        finite = np.isfinite(row["mse"])
+        row |= {"n": len(scenes), "frames": int(frames.sum()), "status": "ok" if finite else "not finite"}
+        return pd.DataFrame([row])
 
     def evidence(self, measured: Measured) -> list[Evidence]:
-        """The mean squared error of the next frame."""
-        row = measured.table.iloc[0]
-        draws = measured.draws.get(0, np.zeros(0))
-        error = Evidence(
-            "next-frame error", float(row["mse"]), "", "lower", draws=draws, n=int(row["n"]), status=str(row["status"])
-        )
-        return [error]
+        """The mean squared error of the next frame, and what each scene adds to it."""
+        scenes = _by_scene(measured.table)
+        parts = ratio_parts(scenes["mse"].to_numpy(), scenes["frames"].to_numpy())
+        items = dict(zip(map(str, scenes.index), map(float, parts), strict=True))
+        value = float(parts.mean())
+        status = "ok" if np.isfinite(value) else "not finite"
+        return [Evidence("next-frame error", value, "", "lower", items, n=len(items), status=status)]
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
         """Take the error of the next frame."""
-        return {Predictor("next-frame error"): float(table["mse"].mean())}
-
-    def _draws(self, sums: Array, frames: Array) -> Array:
-        """Both errors in every resample of the clips: draws × 2; none where there are fewer than two clips."""
-        draws = self.bootstrap if len(frames) > 1 else 0
-        drawn = [(times @ sums) / (times @ frames)[:, None] for times in counts(len(frames), draws, self.seed)]
-        return np.concatenate(drawn) if drawn else np.zeros((0, 2))
+        return {Predictor("next-frame error"): float(self.summary(table)["mse"].iloc[0])}
 
     def _batches(self, size: int) -> Iterator[tuple[Tensor, Array]]:
         """All sequences, some of one shape at a time: B×T×C×H×W, and the number of the clip of each."""
@@ -211,6 +196,13 @@ class NextFrameError(Measure):
             if len(part) > 1:
                 yield np.stack(part)
         _require_two(clip, count)
+
+
+def _by_scene(table: pd.DataFrame) -> pd.DataFrame:
+    """The sums over the frames of each scene, and their number."""
+    weighted = table[["mse", "copy_last_mse", "gain"]].mul(table["frames"], axis=0)
+    by_scene = weighted.assign(frames=table["frames"]).groupby(table["scene"], sort=False)
+    return by_scene.agg(lambda values: values.to_numpy().sum())  # NaN stays, which pandas' own sum would leave out
 
 
 def _prediction_layer(subject: Subject) -> str:

@@ -202,7 +202,9 @@ def _by_scene(table: pd.DataFrame) -> pd.DataFrame:
     """The sums over the frames of each scene, and their number."""
     weighted = table[["mse", "copy_last_mse", "gain"]].mul(table["frames"], axis=0)
     by_scene = weighted.assign(frames=table["frames"]).groupby(table["scene"], sort=False)
-    return by_scene.agg(lambda values: values.to_numpy().sum())  # NaN stays, which pandas' own sum would leave out
+    sums = by_scene.sum()
+    unknown = weighted.isna().groupby(table["scene"], sort=False).any()  # which pandas' sum leaves out
+    return sums.mask(unknown.reindex(columns=sums.columns, fill_value=False))
 
 
 def _prediction_layer(subject: Subject) -> str:

@@ -1,6 +1,8 @@
 """How networks learn: greedily layer by layer or from labels, one or many at once."""
 
 from assay.training.adapters import HuggingFaceCallback, LightningCallback
+from assay.training.adversarial import Adversary
+from assay.training.attacks import fgsm, pgd
 from assay.training.callbacks import (
     LiveLoss,
     LiveMeasure,
@@ -16,6 +18,7 @@ from assay.training.result import Epoch, Trained
 from assay.training.supervised import train, train_many
 
 __all__ = [
+    "Adversary",
     "Epoch",
     "Greedy",
     "HuggingFaceCallback",
@@ -30,7 +33,9 @@ __all__ = [
     "Together",
     "Trained",
     "TrainedOnFootage",
+    "fgsm",
     "greedy",
+    "pgd",
     "population",
     "train",
     "train_many",

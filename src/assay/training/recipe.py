@@ -12,6 +12,7 @@ from torch import Tensor
 
 from assay.core.errors import AssayError, nearest
 from assay.core.fingerprint import fingerprint
+from assay.training.adversarial import Adversary
 
 Optimizer = Literal["sgd", "adam"]
 Schedule = Literal["constant", "plateau", "cosine"]
@@ -46,6 +47,8 @@ class Recipe:
         precision: ``"float32"``; ``"tf32"``, on a GPU products of 10-bit mantissas; or ``"bfloat16"``, autocast.
         seed: Seed of the order, dropout and augmentation, from which each epoch derives seeds of its own, so that it
             depends on no random state. (Initial weights are the network's own.)
+        adversary: The attack by which every batch is changed, after augmentation, before the network learns from it;
+            none by default. The criteria are checked on the inputs as they are.
 
     Example:
         >>> Recipe(optimizer="adam", learning_rate=1e-3, stop_loss=0.01).reached(loss=0.009, accuracy=1.0)
@@ -64,6 +67,7 @@ class Recipe:
     augmentation: Augmentation | None = None
     precision: Precision = "float32"
     seed: int = 0
+    adversary: Adversary | None = None
 
     def __post_init__(self) -> None:
         for name, known in (("optimizer", Optimizer), ("schedule", Schedule), ("precision", Precision)):

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from assay.core.arrays import channels_last
 from assay.core.errors import AssayError
+from assay.training.adversarial import attacker
 from assay.training.recipe import Recipe
 from assay.training.stepping import Stepping
 
@@ -39,6 +40,7 @@ class Steps(Stepping):
         self.labels = labels
         # What a recorded step reads and writes stays where it is: only its content changes.
         self.shown = inputs if recipe.augmentation is None else torch.empty_like(inputs)
+        self.attacker = attacker(recipe.adversary, inputs)
         self.count = len(inputs) // recipe.batch_size
         self.order = torch.zeros(self.count, recipe.batch_size, dtype=torch.int64, device=self.device)
         self.rate = torch.tensor(recipe.learning_rate, device=self.device)
@@ -79,9 +81,10 @@ class Steps(Stepping):
         """Learn from the next batch of the epoch's order."""
         rows = self.order.index_select(0, self.at)[0]
         self.optimizer.zero_grad(set_to_none=True)
-        loss = F.cross_entropy(
-            self._logits(self.shown.index_select(0, rows)).float(), self.labels.index_select(0, rows)
-        )
+        x, labels = self.shown.index_select(0, rows), self.labels.index_select(0, rows)
+        if self.attacker is not None:
+            x = self.attacker(self.network, lambda x: self._logits(x).float(), x, labels)
+        loss = F.cross_entropy(self._logits(x).float(), labels)
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
         self.total += loss.detach()

@@ -1,0 +1,68 @@
+"""Attacks and robust accuracy are those of foolbox, an attack library of other people."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from sklearn.datasets import load_digits
+from torch import Tensor, nn
+
+from assay.core.determinism import seeded
+from assay.stimuli import Normalize
+from assay.training import Recipe, fgsm, pgd, train
+
+foolbox = pytest.importorskip("foolbox", reason="foolbox is not installed")
+
+DIGITS = load_digits()
+X = torch.from_numpy(DIGITS.images[:, None] / 16).float()
+Y = torch.from_numpy(DIGITS.target)
+MEAN, STD = (0.3,), (0.4,)
+
+
+@pytest.fixture(scope="module")
+def trained() -> nn.Module:
+    """A small network that takes normalised pictures, and knows most digits."""
+    with seeded(0):
+        layers = [nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(288, 10)]
+        network = nn.Sequential(*layers)
+    train(network, Normalize(MEAN, STD)(X[:600]), Y[:600], Recipe("adam", 0.01, 50, epochs=3))
+    return network.eval()
+
+
+@pytest.fixture(scope="module")
+def model(trained):
+    preprocessing = {"mean": list(MEAN), "std": list(STD), "axis": -3}
+    return foolbox.PyTorchModel(trained, bounds=(0, 1), preprocessing=preprocessing, device="cpu")
+
+
+ATTACKED, LABELS = X[600:720], Y[600:720]
+FGSM = {"linf": "LinfFastGradientAttack", "l2": "L2FastGradientAttack"}
+PGD = {"linf": "LinfProjectedGradientDescentAttack", "l2": "L2ProjectedGradientDescentAttack"}
+EPSILONS = [("linf", 0.03), ("linf", 0.2), ("l2", 0.3), ("l2", 2.0)]
+
+
+@pytest.mark.parametrize(("norm", "epsilon"), EPSILONS)
+def test_fast_gradient_examples_are_equal_to_the_last_bit(trained, model, norm, epsilon):
+    attack = getattr(foolbox.attacks, FGSM[norm])(random_start=False)
+    _, (examples,), _ = attack(model, ATTACKED, LABELS, epsilons=[epsilon])
+    assert torch.equal(fgsm(scores_of(trained), ATTACKED, LABELS, norm, epsilon), examples)
+
+
+@pytest.mark.parametrize(("norm", "epsilon"), EPSILONS)
+@pytest.mark.parametrize("steps", [2, 7])
+def test_projected_gradient_examples_are_equal_to_the_last_bit(trained, model, norm, epsilon, steps):
+    size = 2.5 * epsilon / steps  # assay's default
+    attack = getattr(foolbox.attacks, PGD[norm])(abs_stepsize=size, steps=steps, random_start=False)
+    _, (examples,), _ = attack(model, ATTACKED, LABELS, epsilons=[epsilon])
+    assert torch.equal(
+        pgd(scores_of(trained), ATTACKED, LABELS, norm, epsilon, steps=steps, random_start=False), examples
+    )
+
+
+def scores_of(network: nn.Module):
+    normalize = Normalize(MEAN, STD)
+
+    def scores(x: Tensor) -> Tensor:
+        return network(normalize(x))
+
+    return scores

@@ -60,6 +60,7 @@ _HOME = {
     "plot_tradeoff": "assay.report.study_charts",
     "procrustes_distance": "assay.measures.similarity.alignment",
     "rdm": "assay.measures.similarity.rdm",
+    "robust_accuracy": "assay.measures.robustness",
     "similarity_between_subjects": "assay.measures.similarity.ceiling",
     "to_rsatoolbox": "assay.stimuli.rdms",
     "top_proportion_mean": "assay.measures.invariance.firing",
@@ -120,6 +121,7 @@ __all__ = [
     "plot_tradeoff",
     "procrustes_distance",
     "rdm",
+    "robust_accuracy",
     "similarity_between_subjects",
     "stimuli",
     "studies",
@@ -144,6 +146,7 @@ if _typing.TYPE_CHECKING:
     from assay.measures.perturbation.measure import PerturbationResponse
     from assay.measures.perturbation.scores import gi_score, pal_score, perturbation_cumulative_density
     from assay.measures.prediction import NextFrameError
+    from assay.measures.robustness import robust_accuracy
     from assay.measures.similarity.alignment import linear_cka, procrustes_distance
     from assay.measures.similarity.ceiling import noise_ceiling, similarity_between_subjects
     from assay.measures.similarity.compare import compare_rdms

@@ -7,8 +7,9 @@ import torch
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
+from assay import AssayError, Subject, robust_accuracy
 from assay.core.determinism import seeded
-from assay.stimuli import Normalize
+from assay.stimuli import Labelled, Normalize
 from assay.training import Recipe, fgsm, pgd, train
 
 foolbox = pytest.importorskip("foolbox", reason="foolbox is not installed")
@@ -57,6 +58,37 @@ def test_projected_gradient_examples_are_equal_to_the_last_bit(trained, model, n
     assert torch.equal(
         pgd(scores_of(trained), ATTACKED, LABELS, norm, epsilon, steps=steps, random_start=False), examples
     )
+
+
+@pytest.mark.parametrize(("norm", "epsilon"), EPSILONS)
+def test_robust_accuracy_is_that_of_foolbox_on_the_same_inputs(trained, model, norm, epsilon):
+    subject = Subject(trained, preprocess=Normalize(MEAN, STD))
+    data, steps = Labelled(ATTACKED.numpy(), LABELS.numpy()), 7
+    attack = getattr(foolbox.attacks, PGD[norm])(abs_stepsize=2.5 * epsilon / steps, steps=steps, random_start=False)
+    _, _, (fooled,) = attack(model, ATTACKED, LABELS, epsilons=[epsilon])
+    trained.zero_grad(set_to_none=True)  # foolbox leaves gradients
+    wrong = trained(Normalize(MEAN, STD)(ATTACKED)).argmax(1) != LABELS  # foolbox looks at the examples only
+    expected = 1 - (fooled | wrong).double().mean().item()
+    for library in ("assay", "foolbox"):
+        table = robust_accuracy(subject, data, norm, epsilon, steps=steps, random_start=False, library=library)
+        assert table["accuracy"][0] == pytest.approx(expected, abs=1e-12), library
+        assert all(p.grad is None and p.requires_grad for p in trained.parameters())
+    assert expected < 1 - wrong.double().mean().item()  # the attack has an effect
+
+
+def test_attacks_with_random_starts_find_about_as_many_examples(trained):
+    subject, data = Subject(trained, preprocess=Normalize(MEAN, STD)), Labelled(ATTACKED.numpy(), LABELS.numpy())
+    shares = [
+        robust_accuracy(subject, data, "l2", 0.5, library=library).accuracy[0] for library in ("assay", "foolbox")
+    ]
+    # Starts differ; of 120 inputs at most a few are near enough to the boundary for that to count.
+    assert shares[0] == pytest.approx(shares[1], abs=5 / 120)
+
+
+def test_foolbox_takes_steps_of_one_size_only(trained):
+    data = Labelled(ATTACKED.numpy(), LABELS.numpy())
+    with pytest.raises(AssayError, match="foolbox takes steps of one size"):
+        robust_accuracy(trained, data, "l2", 0.5, steps=2, step_size=(0.3, 0.2), library="foolbox")
 
 
 def scores_of(network: nn.Module):

@@ -100,7 +100,7 @@ def pgd(
     def gradient(at: Tensor) -> Tensor:
         nonlocal step
         step += 1
-        return _require_finite(loss_gradient(scores, at, labels), step)
+        return require_finite(loss_gradient(scores, at, labels), step)
 
     start = x + random_change(x, norm, epsilon, generator) if random_start else x
     return climb(gradient, x, start, norm, epsilon, sizes, bounds)
@@ -238,17 +238,7 @@ def require_within(x: Tensor, bounds: Bounds, tolerance: float = 0.0) -> None:
         )
 
 
-def _lengths(x: Tensor) -> Tensor:
-    """The Euclidean norm of each input, at least 1e-12, because it divides."""
-    return x.flatten(1).square().sum(1).sqrt().clamp(min=1e-12)
-
-
-def _per_input(values: Tensor, x: Tensor) -> Tensor:
-    """One value for each input, in a shape that multiplies all of it."""
-    return values.reshape(-1, *(1,) * (x.dim() - 1))
-
-
-def _require_finite(gradient: Tensor, step: int) -> Tensor:
+def require_finite(gradient: Tensor, step: int = 1) -> Tensor:
     """The gradient as it is, or an error that names the inputs for which it has NaN or infinite values."""
     finite = gradient.isfinite().flatten(1).all(1)
     if not finite.all():
@@ -259,3 +249,13 @@ def _require_finite(gradient: Tensor, step: int) -> Tensor:
             f"({first}): the network's weights may not be finite, or it divides by zero or takes the root of zero"
         )
     return gradient
+
+
+def _lengths(x: Tensor) -> Tensor:
+    """The Euclidean norm of each input, at least 1e-12, because it divides."""
+    return x.flatten(1).square().sum(1).sqrt().clamp(min=1e-12)
+
+
+def _per_input(values: Tensor, x: Tensor) -> Tensor:
+    """One value for each input, in a shape that multiplies all of it."""
+    return values.reshape(-1, *(1,) * (x.dim() - 1))

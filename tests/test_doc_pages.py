@@ -30,6 +30,7 @@ PAGES = [
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.S | re.M)
 FILE = re.compile(r"# ([\w-]+\.(?:py|yaml))\b")
 NOT_RUN = re.compile(r"# not run here: .+|(?:(?:make|pip install|pre-commit) [^\n]*\n)+$")
+TEN_MINUTES = re.compile(r"--time 10m\b")  # what readers have; the same questions fit into less, with fewer inputs
 SHOWN_ONLY = ("text", "yaml")  # plans are loaded by test_docs.py
 BIN = Path(sys.executable).parent
 
@@ -84,7 +85,7 @@ def run_examples(content: str, names: dict[str, object], page: Path, line: int) 
 def run_commands(content: str, where: str) -> None:
     """Run the commands of a block as a shell does in which assay is installed, until one fails."""
     environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "100"}
-    command = ["bash", "-euo", "pipefail", "-c", content]
+    command = ["bash", "-euo", "pipefail", "-c", TEN_MINUTES.sub("--time 20s", content)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, f"{where}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
 

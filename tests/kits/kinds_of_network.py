@@ -147,6 +147,11 @@ def series() -> Labelled:
     return Labelled(np.random.default_rng(0).random((24, 5, 6), dtype=np.float32), LABELS, "the data")
 
 
+def videos() -> Labelled:
+    """Labelled videos of noise."""
+    return Labelled(np.random.default_rng(0).random((24, 4, 3, 16, 16), dtype=np.float32), LABELS, "the data")
+
+
 def words() -> Labelled:
     ids = np.random.default_rng(0).integers(1, 50, (24, 8))
     mask = np.ones_like(ids)
@@ -184,6 +189,7 @@ KINDS = {
     ),
     "GPT-2 classifier (Hugging Face)": Kind(lambda: gpt2("GPT2ForSequenceClassification"), words),
     "GPT-2 language model (Hugging Face)": Kind(lambda: gpt2("GPT2LMHeadModel"), words),
+    "PredNet, a network of videos": Kind(lambda: assay.PredNet((3, 4)), videos),
     "`torch.compile`": Kind(lambda: torch.compile(convolutional(), backend="eager")),
     "`nn.DataParallel`": Kind(lambda: nn.DataParallel(convolutional())),
     "`torch.export.ExportedProgram`": Kind(exported),
@@ -222,6 +228,7 @@ def measures(data: Labelled, inner: Any) -> Iterator[tuple[str, Callable[[], Mea
     yield "augmentation", lambda: assay.AugmentationRobustness(data, **none)
     yield "matching", lambda: assay.ObjectMatching(data, trials=2)
     yield "human similarity", lambda: assay.HumanSimilarity((seen, people), **none)
+    yield "next-frame error", lambda: assay.NextFrameError(clips)
     yield "norms", lambda: assay.Norms()
 
 
@@ -280,8 +287,8 @@ def page(table: dict[str, dict[str, Outcome]]) -> str:
 HEAD = """# What works
 
 This table shows which measures can be used with which kinds of network. A test writes it: it applies every measure to
-a small network of every kind, with labelled data that the network takes (pictures, series of vectors, words);
-straightness, invariance and human similarity show their own frames and pictures. A cell says "works"; "in part", with a
+a small network of every kind, with labelled data that the network takes (pictures, videos, series of vectors, words);
+straightness, invariance, human similarity and next-frame error show their own frames and pictures. A cell says "works"; "in part", with a
 note on what is missing from the measure's table; or "no", with the error that the measure raises.
 
 How to pass a network to assay (with examples in [what assay accepts](accepts.md)):

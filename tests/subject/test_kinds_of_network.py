@@ -38,7 +38,9 @@ def test_reasons_are_one_sentence(outcomes):
 def test_what_is_wrapped_around_a_network_changes_no_number(outcomes, kind):
     for measure, outcome in outcomes[kind].items():
         plain = outcomes[PLAIN][measure].table
-        assert plain is not None
+        if plain is None:  # it is no network of videos
+            assert measure == "next-frame error" and outcome.table is None
+            continue
         if kind == "TorchScript" or outcome.table is None:  # fewer layers
             continue
         pd.testing.assert_frame_equal(outcome.table, plain, rtol=1e-4, atol=1e-6, check_exact=False)

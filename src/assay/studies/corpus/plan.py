@@ -19,6 +19,7 @@ from assay.plans.problems import Collector
 from assay.plans.reading import Reading
 from assay.plans.settings import Node, build, convert, read_yaml
 from assay.stimuli.labelled import Labelled, load_labelled
+from assay.training.adversarial import Adversary
 from assay.training.augmentation import Augment
 from assay.training.recipe import Recipe
 
@@ -29,7 +30,14 @@ FACTORIES: dict[str, Callable[..., nn.Module]] = {
     "resnet": resnet,
 }
 _SET_BY_DATA = ("classes", "channels")  # arguments of a network that follow from its data
-_SET_BY_PLAN = ("augmentation", "seed")  # settings of a recipe that a plan gives elsewhere
+_SET_BY_PLAN = ("augmentation", "adversary", "seed")  # settings of a recipe that a plan gives elsewhere
+_ATTACK = {
+    "epsilon": "epsilon",
+    "norm": "norm",
+    "attack_steps": "steps",
+    "attack_step_size": "step_size",
+    "attack_random_start": "random_start",
+}  # what a plan calls the settings of an adversary
 
 
 @dataclass(frozen=True)
@@ -60,7 +68,8 @@ class CorpusPlan:
         network: Architecture of all networks: ``vgg``, ``nin``, ``conv`` or ``resnet``.
         data: What the networks are trained and tested on.
         grid: Hyper-parameters that vary, by name, each with its values: arguments of the network, settings of the
-            recipe, and ``augmentation`` (``none``, or a perturbation with ``partial`` or ``full``).
+            recipe, ``augmentation`` (``none``, or a perturbation with ``partial`` or ``full``), and for adversarial
+            training ``epsilon``, ``norm``, ``attack_steps``, ``attack_step_size`` and ``attack_random_start``.
         fixed: Settings of the same kinds that have one value for all networks.
         folder: Where the corpus is written.
         seed: Seed of the sample of data, of the initial weights and of training; each network has its own.
@@ -102,7 +111,8 @@ class CorpusPlan:
         known = {f.name for f in fields(Recipe)}
         augment = Augment.named(settings.get("augmentation", "none"), mean, std)
         training = {k: v for k, v in settings.items() if k in known and k not in _SET_BY_PLAN}
-        return Recipe(**training, augmentation=augment, seed=self.seed_of(number))
+        adversary = _adversary(settings, mean, std)
+        return Recipe(**training, augmentation=augment, adversary=adversary, seed=self.seed_of(number))
 
     def seed_of(self, number: int) -> int:
         """The seed of a network's initial weights and training, from its number in the grid."""
@@ -195,7 +205,18 @@ def _settings(factory: Callable[..., nn.Module]) -> dict[str, Any]:
     maker = factory.__init__ if inspect.isclass(factory) else factory
     arguments = {k: v for k, v in typing.get_type_hints(maker).items() if k not in (*_SET_BY_DATA, "return")}
     training = {k: v for k, v in typing.get_type_hints(Recipe).items() if k not in _SET_BY_PLAN}
-    return arguments | training | {"augmentation": str}
+    of_attacks = typing.get_type_hints(Adversary)
+    attack = {key: of_attacks[name] for key, name in _ATTACK.items()}
+    return arguments | training | attack | {"augmentation": str}
+
+
+def _adversary(settings: Mapping[str, Any], mean: Any, std: Any) -> Adversary | None:
+    """The attack that the settings of a network describe; None where they describe none."""
+    attack = {name: settings[key] for key, name in _ATTACK.items() if key in settings}
+    if attack and "epsilon" not in attack:
+        given = next(key for key in _ATTACK if key in settings)
+        raise AssayError(f"{given} is given without epsilon, so that there is no attack: give epsilon, 0 for none")
+    return Adversary(**attack, mean=mean, std=std) if attack else None
 
 
 def _levels(node: Node, kind: Any) -> tuple[Any, ...]:

@@ -288,8 +288,8 @@ HEAD = """# What works
 
 This table shows which measures can be used with which kinds of network. A test writes it: it applies every measure to
 a small network of every kind, with labelled data that the network takes (pictures, videos, series of vectors, words);
-straightness, invariance, human similarity and next-frame error show their own frames and pictures. A cell says "works"; "in part", with a
-note on what is missing from the measure's table; or "no", with the error that the measure raises.
+straightness, invariance, human similarity and next-frame error show their own frames and pictures. A cell says "works";
+"in part", with a note on what is missing from the measure's table; or "no", with the error that the measure raises.
 
 How to pass a network to assay (with examples in [what assay accepts](accepts.md)):
 

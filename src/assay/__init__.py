@@ -13,6 +13,7 @@ _HOME = {
     "AssayError": "assay.core.errors",
     "AugmentationRobustness": "assay.measures.complexity.augmentation",
     "ClusterSeparation": "assay.measures.complexity.clusters",
+    "Discrimination": "assay.measures.straightness.discrimination",
     "HumanSimilarity": "assay.measures.similarity.measure",
     "Invariance": "assay.measures.invariance.measure",
     "Margins": "assay.measures.complexity.margins",
@@ -29,6 +30,7 @@ _HOME = {
     "Sharpness": "assay.measures.complexity.sharpness",
     "Straightness": "assay.measures.straightness.measure",
     "Subject": "assay.subject.subject",
+    "axb_probability": "assay.measures.straightness.observer",
     "bootstrap_rdms": "assay.measures.similarity.inference",
     "category_rdm": "assay.measures.similarity.rdm",
     "choose_layers": "assay.subject.layers",
@@ -49,19 +51,25 @@ _HOME = {
     "mds": "assay.stats.scaling",
     "noise_ceiling": "assay.measures.similarity.ceiling",
     "pal_score": "assay.measures.perturbation.scores",
+    "perceptual_curvature": "assay.measures.straightness.perception",
+    "perceptual_curvatures": "assay.measures.straightness.perception",
     "permutation_test": "assay.measures.similarity.permutation",
     "perturbation_cumulative_density": "assay.measures.perturbation.scores",
     "plot_agreement": "assay.report.study_charts",
     "plot_by_epoch": "assay.report.study_charts",
+    "plot_discrimination": "assay.report.perception_figures",
     "plot_mds": "assay.report.rdm_figures",
+    "plot_perceptual_curvature": "assay.report.perception_figures",
     "plot_rdm": "assay.report.rdm_figures",
     "plot_scores": "assay.report.rdm_figures",
     "plot_stable": "assay.report.study_charts",
     "plot_tradeoff": "assay.report.study_charts",
     "procrustes_distance": "assay.measures.similarity.alignment",
+    "random_trajectory": "assay.measures.straightness.discrimination",
     "rdm": "assay.measures.similarity.rdm",
     "robust_accuracy": "assay.measures.robustness",
     "similarity_between_subjects": "assay.measures.similarity.ceiling",
+    "simulate_observer": "assay.measures.straightness.discrimination",
     "to_rsatoolbox": "assay.stimuli.rdms",
     "top_proportion_mean": "assay.measures.invariance.firing",
     "turning_angles": "assay.measures.straightness.measure",
@@ -72,6 +80,7 @@ __all__ = [
     "AssayError",
     "AugmentationRobustness",
     "ClusterSeparation",
+    "Discrimination",
     "HumanSimilarity",
     "Invariance",
     "Margins",
@@ -88,6 +97,7 @@ __all__ = [
     "Sharpness",
     "Straightness",
     "Subject",
+    "axb_probability",
     "bootstrap_rdms",
     "broad",
     "category_rdm",
@@ -110,19 +120,25 @@ __all__ = [
     "networks",
     "noise_ceiling",
     "pal_score",
+    "perceptual_curvature",
+    "perceptual_curvatures",
     "permutation_test",
     "perturbation_cumulative_density",
     "plot_agreement",
     "plot_by_epoch",
+    "plot_discrimination",
     "plot_mds",
+    "plot_perceptual_curvature",
     "plot_rdm",
     "plot_scores",
     "plot_stable",
     "plot_tradeoff",
     "procrustes_distance",
+    "random_trajectory",
     "rdm",
     "robust_accuracy",
     "similarity_between_subjects",
+    "simulate_observer",
     "stimuli",
     "studies",
     "to_rsatoolbox",
@@ -154,10 +170,14 @@ if _typing.TYPE_CHECKING:
     from assay.measures.similarity.measure import HumanSimilarity, human_similarity
     from assay.measures.similarity.permutation import permutation_test
     from assay.measures.similarity.rdm import RunningRdm, category_rdm, rdm
+    from assay.measures.straightness.discrimination import Discrimination, random_trajectory, simulate_observer
     from assay.measures.straightness.measure import Straightness, curvature, turning_angles
+    from assay.measures.straightness.observer import axb_probability
+    from assay.measures.straightness.perception import perceptual_curvature, perceptual_curvatures
     from assay.networks.prednet import PredNet
     from assay.plans.examination import examine
     from assay.plans.plan import Plan, load_plan
+    from assay.report.perception_figures import plot_discrimination, plot_perceptual_curvature
     from assay.report.rdm_figures import plot_mds, plot_rdm, plot_scores
     from assay.report.study_charts import plot_agreement, plot_by_epoch, plot_stable, plot_tradeoff
     from assay.runs.evaluate import evaluate

@@ -247,6 +247,14 @@ def test_what_no_longer_fits_is_left_out_and_asked_when_there_is_time(tmp_path, 
     assert done.outcome.kept == 2 and done.outcome.measured == 1
 
 
+def test_a_question_that_its_share_is_too_short_for_is_asked_with_what_the_others_leave(tmp_path, monkeypatch):
+    """It needs 60 of 100 s; the others, which are asked before it comes to its turn again, need 2."""
+    clock = Clock(monkeypatch, Question("long", 1, Passes, 60_000, 60_000), asked("b", 1000), asked("c", 1000))
+    done, record = clock.examine(tmp_path, seconds=100)
+    assert record.sizes == {"b": 1000, "c": 1000, "long": 60_000} and record.notes == {}
+    assert set(done.measures) == {"b", "c", "long"}
+
+
 def test_an_examination_goes_on_with_the_sizes_that_it_kept(tmp_path, monkeypatch):
     clock = Clock(monkeypatch, asked("a", 1000), asked("b", 2000))
     (tmp_path / "examination.json").write_text(json.dumps({"b": 700}))  # as older runs have it

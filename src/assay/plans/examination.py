@@ -254,9 +254,16 @@ def _ask(
     measures: dict[str, Measure] = {}
     only: dict[str, list[str]] = {}
     done: Run | None = None
-    for place, asked in enumerate(wanted):
+    left, too_long = list(wanted), []
+    while left or too_long:
+        # A question that does not fit into its share of the time waits for what the others leave.
+        in_turn = bool(left)
+        asked = left.pop(0) if in_turn else too_long.pop(0)
         question, label = asked.question, asked.question.label
-        n = record.sizes.get(label) or asked.affordable(pace.share(len(wanted) - place), pace.factor)
+        n = record.sizes.get(label) or asked.affordable(pace.share(1 + len(left)), pace.factor)
+        if not n and in_turn and len(wanted) > 1:
+            too_long.append(asked)
+            continue
         if note := _note(asked, n, pace):
             log.info(note)
             record.notes[label] = note
@@ -266,7 +273,7 @@ def _ask(
         record.write(folder)  # before it is asked: an examination that is stopped goes on with the same inputs
         measures[label], only[label] = question.make(n), asked.able
         begin = pace.spent
-        cells = sum(map(len, only.values())) + sum(len(later.able) for later in wanted[place + 1 :])
+        cells = sum(map(len, only.values())) + sum(len(later.able) for later in (*left, *too_long))
         with of_more("cells", cells):
             done = evaluate(list(subjects), measures, folder.url, seed=seed, only=only, example=data)
         measured = 0 if done.outcome is None else done.outcome.measured

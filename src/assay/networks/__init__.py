@@ -4,8 +4,10 @@ from assay.networks.classifiers.fully_convolutional import FullyConvolutional
 from assay.networks.classifiers.nin import NetworkInNetwork
 from assay.networks.classifiers.resnet import ResNet, resnet, resnet18, resnet20, resnet56, small_resnet
 from assay.networks.classifiers.vgg import VGG, small_vgg, vgg
+from assay.networks.front_ends.filters import SteerablePyramid
+from assay.networks.front_ends.periphery import Periphery
 from assay.networks.front_ends.retina_v1 import RetinaV1
-from assay.networks.front_ends.steerable import SteerablePyramid
+from assay.networks.front_ends.vone import VOne, VOneNet
 from assay.networks.learners.autoencoder import Autoencoder, StackedAutoencoder
 from assay.networks.learners.cdbn import ConvolutionalDeepBeliefNetwork, ConvolutionalRBM
 from assay.networks.learners.denoising import DenoisingAutoencoder, StackedDenoisingAutoencoder
@@ -22,6 +24,7 @@ __all__ = [
     "FullyConvolutional",
     "LearnedStack",
     "NetworkInNetwork",
+    "Periphery",
     "PredNet",
     "ResNet",
     "RetinaV1",
@@ -31,6 +34,8 @@ __all__ = [
     "SteerablePyramid",
     "SubspaceAnalysis",
     "Together",
+    "VOne",
+    "VOneNet",
     "resnet",
     "resnet18",
     "resnet20",

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from assay import AssayError, Subject, robust_accuracy
 from assay.core.determinism import seeded
-from assay.stimuli import Labelled, Normalize
+from assay.stimuli import Labelled, Normalize, load_labelled
 from assay.training import Recipe, fgsm, pgd, train
 
 foolbox = pytest.importorskip("foolbox", reason="foolbox is not installed")
@@ -74,6 +74,18 @@ def test_robust_accuracy_is_that_of_foolbox_on_the_same_inputs(trained, model, n
         assert table["accuracy"][0] == pytest.approx(expected, abs=1e-12), library
         assert all(p.grad is None and p.requires_grad for p in trained.parameters())
     assert expected < 1 - wrong.double().mean().item()  # the attack has an effect
+
+
+@pytest.mark.slow
+def test_a_published_network_is_as_robust_by_either_library(shared_data):
+    subject = Subject.from_onnx(shared_data / "cifar10_networks" / "resnet_4b_pgd.onnx")
+    data = load_labelled(shared_data / "cifar10_subset" / "cifar10_subset.npz", split="test").each(3)
+    settings = {"steps": 3, "random_start": False}
+    ours, theirs = (
+        robust_accuracy(subject, data, "linf", [0.0, 8 / 255], library=library, **settings)
+        for library in ("assay", "foolbox")
+    )
+    assert ours.equals(theirs) and 0 < ours["accuracy"][1] < ours["accuracy"][0] < 1
 
 
 def test_attacks_with_random_starts_find_about_as_many_examples(trained):

@@ -254,7 +254,8 @@ def _ask(
     measures: dict[str, Measure] = {}
     only: dict[str, list[str]] = {}
     done: Run | None = None
-    left, too_long = list(wanted), []
+    left = list(wanted)
+    too_long: list[_Asked] = []
     while left or too_long:
         # A question that does not fit into its share of the time waits for what the others leave.
         in_turn = bool(left)

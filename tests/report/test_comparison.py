@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -114,6 +116,19 @@ def test_norms_are_compared_between_networks_of_one_architecture_only(tmp_path):
     assert sentences(within) and all("wide" not in said for said in sentences(within))
     differences = run.compare("a", "wide")
     assert not any("norm" in said for said in differences.sentences) and len(differences.table) == len(whole.quantities)
+
+
+def test_networks_of_one_architecture_are_named_where_they_differ_clearly():
+    noise = np.random.default_rng(0).normal(size=40)
+    values = {"twin": 40 + noise, "trained": 20 + noise[::-1], "another kind": 90 + noise}
+    comparison = compared(**values)
+    assert "another kind" in sentences(comparison)[0]
+        "twin is lower than another kind" not in sentences(comparison)[0] and "another kind" in sentences(comparison)[0]
+    )
+    known = replace(comparison, architectures={"twin": (10, 2), "trained": (10, 2), "another kind": (99, 7)})
+    assert "trained is lower than twin by 20" in sentences(known)[0]
+    near = replace(compared(**{**values, "twin": 20 + noise}), architectures=known.architectures)
+    assert "another kind" in sentences(near)[0], "the twins do not differ clearly"
 
 
 def test_of_many_networks_the_spread_and_those_apart_are_shown():

@@ -24,9 +24,10 @@ def within_architectures(comparison: AnyComparison, run: Run) -> AnyComparison:
         run: The run.
 
     Returns:
-        A comparison in which each norm is there once for each architecture.
+        A comparison in which each norm is there once for each architecture, and which knows the architectures.
     """
     quantities: list[Quantity] = []
+    known: dict[str, object] = {}
     for quantity in comparison.quantities:
         record = run.manifest.measures.get(quantity.measure)
         if record is None or record.measure != "norms":
@@ -36,8 +37,9 @@ def within_architectures(comparison: AnyComparison, run: Run) -> AnyComparison:
         counted = table[table["quantity"] == "parameters"]
         sizes = zip(counted["value"], counted["n"], strict=True)
         architectures = dict(zip(counted["subject"].astype(str), sizes, strict=True))
+        known |= architectures
         by_architecture: dict[object, dict[str, Evidence]] = {}
         for name in quantity.of:
             by_architecture.setdefault(architectures.get(name, name), {})[name] = quantity.of[name]
         quantities += [replace(quantity, of=of) for of in by_architecture.values()]
-    return replace(comparison, quantities=tuple(quantities))
+    return replace(comparison, quantities=tuple(quantities), architectures=known)

@@ -72,6 +72,7 @@ class Comparison:
         recipes: The recipe of the networks that have one.
         portraits: The reference networks.
         answers: What reference networks answered to the same questions, by network, measure and quantity.
+        architectures: What tells the architecture of a network from others, where it is known.
     """
 
     quantities: tuple[Quantity, ...]
@@ -79,6 +80,7 @@ class Comparison:
     recipes: Mapping[str, str] = field(default_factory=dict)
     portraits: Portraits = field(default_factory=Portraits)
     answers: Mapping[str, Mapping[tuple[str, str], Answer]] = field(default_factory=dict)
+    architectures: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod
     def of_run(cls, run: Run) -> Comparison:
@@ -102,6 +104,12 @@ class Comparison:
             if np.isfinite(evidence.value):
                 members.setdefault(self.recipes.get(name, name), []).append(evidence)
         return members
+
+    def are_of_one_architecture(self, *recipes: str) -> bool:
+        """Whether all networks of these recipes are known to be of one architecture."""
+        members = [name for name in self.networks if self.recipes.get(name, name) in recipes]
+        kinds = {self.architectures.get(name) for name in members}
+        return len(kinds) == 1 and None not in kinds
 
     def spread(self, quantity: Quantity, recipe: str) -> SeedSpread | None:
         """How far seeds move a number of a recipe: by its own networks, else by the reference networks.

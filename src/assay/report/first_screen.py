@@ -99,7 +99,7 @@ def _source(comparison: Comparison) -> str:
 
 
 def sentences(comparison: Comparison) -> list[str]:
-    """What differs most: for each number the surest difference, the surest first; then what does not differ clearly."""
+    """What differs most: for each number its surest difference, the surest first; then what does not differ clearly."""
     said, unclear = _said(comparison, comparison.differences)
     of_these, unclear_of_these = _said(comparison, comparison.for_these_networks)
     said = said[:MOST_SENTENCES]
@@ -125,13 +125,20 @@ def _listed(unclear: list[tuple[str, str]]) -> str:
 def _said(
     comparison: Comparison, differences: Mapping[tuple[str, str, str, str], Difference]
 ) -> tuple[list[str], list[tuple[str, str]]]:
-    """A sentence on the surest difference of each number; and the numbers without a clear one, with its interval."""
+    """A sentence on the surest difference of each number; and the numbers without a clear one, with its interval.
+
+    Where networks of one architecture differ clearly, they are named, rather than networks that differ in that too.
+    """
     surest: dict[tuple[str, str], tuple[str, str, Difference]] = {}
+    level = 1 - 0.05 / max(len(differences), 1)
+
+    def rank(a: str, b: str, apart: Difference) -> tuple[bool, float]:
+        return apart.clear(level) and comparison.are_of_one_architecture(a, b), apart.strength
+
     for (measure, name, a, b), apart in differences.items():
         key = measure, name
-        if key not in surest or apart.strength > surest[key][2].strength:
+        if key not in surest or rank(a, b, apart) > rank(*surest[key]):
             surest[key] = a, b, apart
-    level = 1 - 0.05 / max(len(differences), 1)
     said, unclear = [], []
     for key, (a, b, apart) in sorted(surest.items(), key=lambda item: -item[1][2].strength):
         quantity = _quantity(comparison, *key, a)

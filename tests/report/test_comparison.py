@@ -123,8 +123,6 @@ def test_networks_of_one_architecture_are_named_where_they_differ_clearly():
     values = {"twin": 40 + noise, "trained": 20 + noise[::-1], "another kind": 90 + noise}
     comparison = compared(**values)
     assert "another kind" in sentences(comparison)[0]
-        "twin is lower than another kind" not in sentences(comparison)[0] and "another kind" in sentences(comparison)[0]
-    )
     known = replace(comparison, architectures={"twin": (10, 2), "trained": (10, 2), "another kind": (99, 7)})
     assert "trained is lower than twin by 20" in sentences(known)[0]
     near = replace(compared(**{**values, "twin": 20 + noise}), architectures=known.architectures)

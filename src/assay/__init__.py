@@ -70,6 +70,8 @@ _HOME = {
     "robust_accuracy": "assay.measures.robustness",
     "similarity_between_subjects": "assay.measures.similarity.ceiling",
     "simulate_observer": "assay.measures.straightness.discrimination",
+    "surprisal": "assay.measures.straightness.surprisal",
+    "text_surprisal": "assay.measures.straightness.surprisal",
     "to_rsatoolbox": "assay.stimuli.rdms",
     "top_proportion_mean": "assay.measures.invariance.firing",
     "turning_angles": "assay.measures.straightness.measure",
@@ -141,6 +143,8 @@ __all__ = [
     "simulate_observer",
     "stimuli",
     "studies",
+    "surprisal",
+    "text_surprisal",
     "to_rsatoolbox",
     "top_proportion_mean",
     "training",
@@ -174,6 +178,7 @@ if _typing.TYPE_CHECKING:
     from assay.measures.straightness.measure import Straightness, curvature, turning_angles
     from assay.measures.straightness.observer import axb_probability
     from assay.measures.straightness.perception import perceptual_curvature, perceptual_curvatures
+    from assay.measures.straightness.surprisal import surprisal, text_surprisal
     from assay.networks.prednet import PredNet
     from assay.plans.examination import examine
     from assay.plans.plan import Plan, load_plan

@@ -19,6 +19,7 @@ from assay.stimuli.pictures import photographs
 from assay.stimuli.rdm_files import load_rdms
 from assay.stimuli.rdms import RdmSet
 from assay.stimuli.sequences import Sequences, load_sequences
+from assay.stimuli.texts import Text, Texts, as_texts
 from assay.stimuli.transforms import Chain, Crop, Grey, Normalize, Resize, ResizeShorter, transform_named
 from assay.stimuli.turntables import TurningObject, load_coil20, turning_objects
 from assay.stimuli.video import Video
@@ -54,6 +55,8 @@ __all__ = [
     "Resize",
     "ResizeShorter",
     "Sequences",
+    "Text",
+    "Texts",
     "Transformed",
     "TurningObject",
     "Video",
@@ -62,6 +65,7 @@ __all__ = [
     "as_labelled",
     "as_object_pictures",
     "as_sequences",
+    "as_texts",
     "camera_sequences",
     "camera_video",
     "fill_range",

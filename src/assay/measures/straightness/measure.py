@@ -1,6 +1,6 @@
-"""Straightness: how curved the path is that a video takes through a layer's space.
+"""Straightness: how curved the path is that a video, or a text, takes through a layer's space.
 
-Hénaff et al. 2019; Harrington et al. 2022, Eqs. 1–4.
+Hénaff et al. 2019; Harrington et al. 2022, Eqs. 1–4; Hosseini & Fedorenko 2023 for texts.
 """
 
 from __future__ import annotations
@@ -20,9 +20,12 @@ from assay.core.errors import AssayError
 from assay.measures.base import Measure, batch_size, require_batch_size
 from assay.measures.evidence import Measured
 from assay.measures.straightness.streaming import PIXELS, follow
+from assay.measures.straightness.tokens import TOKENS, follow_texts
 from assay.measures.table import Predictor
 from assay.stats.evidence import Evidence
+from assay.stimuli.clips import Clip
 from assay.stimuli.sequences import Sequences
+from assay.stimuli.texts import Text, Texts
 from assay.subject.layers import ALL, Layers
 from assay.subject.subject import Subject
 from assay.subject.taking import showing
@@ -91,19 +94,21 @@ class Straightness(Measure):
 
     Frames stream through the network in batches; of each layer only the last two frames are kept, and four
     numbers for every three frames. A network of videos is shown each clip whole, from rest, and the path of a layer is
-    its states frame by frame.
+    its states frame by frame. A language model is shown texts (`assay.stimuli.as_texts`), those of equal length
+    together and without padding, and the path of a layer is its states token by token; what stands in for the pixels
+    are the ``tokens``, all equally far apart.
 
     Table: one row per layer and sequence; the layer ``pixels`` is the input, before any preprocessing.
     ``curvature_deg`` is the mean of ``n`` turning angles, ``change_deg`` its difference from the pixels
     (negative: the layer straightens), ``undefined`` the number of angles left out because two consecutive
     frames were identical, there or in the layer's space. ``status`` is ``ok``, ``undefined`` (no angle is
     defined), ``not finite`` (the layer returned NaN or infinity) or ``not per frame`` (its output does not have
-    one entry per frame).
+    one entry per frame), which of texts is ``not per token``.
 
     Args:
-        sequences: The clips to show.
+        sequences: The clips or texts to show.
         layers: Layers to measure; all by default.
-        batch_size: Number of frames per pass; by default 32 on a CPU and 256 on a GPU.
+        batch_size: Number of frames, or of texts of equal length, per pass; by default 32 on a CPU and 256 on a GPU.
     """
 
     sequences: Sequences
@@ -121,33 +126,51 @@ class Straightness(Measure):
     def check(self, subject: Subject) -> None:
         """Check that every clip has three frames, that the network takes a frame, and that the layers exist."""
         for clip in self.sequences:
-            _require_three(clip.name, sum(1 for _ in islice(clip.checked_frames(), 3)))
-        frames, _ = next(iter(self.sequences.batches(1)))
-        first = torch.from_numpy(frames)
-        with showing("straightness shows frames of sequences"):
-            subject.visit(first[None] if subject.video else first, lambda layer, output: None, self.layers)
+            _require_three(clip, sum(1 for _ in islice(clip.checked_frames(), 3)))
+        if isinstance(self.sequences, Texts):
+            first = torch.from_numpy(self.sequences.texts[0].ids.copy())[None]
+        else:
+            frames, _ = next(iter(self.sequences.batches(1)))
+            first = torch.from_numpy(frames[None] if subject.video else frames)
+        with showing(self._what):
+            subject.visit(first, lambda layer, output: None, self.layers)
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Show all sequences once; one row per layer and sequence."""
         owners: list[np.ndarray[Any, Any]] = []
         size = batch_size(subject, self.batch_size)
+        if isinstance(self.sequences, Texts):
+            for text in self.sequences:
+                _require_three(text, text.count())
+            with showing(self._what):
+                return self._table(*follow_texts(subject, self.sequences, self.layers, size))
 
         def batches() -> Iterator[Tensor]:
             for frames, owner in self.sequences.whole_clips() if subject.video else self.sequences.batches(size):
                 owners.append(owner)
                 yield torch.from_numpy(frames)
 
-        with showing("straightness shows frames of sequences"):
+        with showing(self._what):
             angles = follow(subject, batches(), self.layers)
         return self._table(np.concatenate(owners), angles)
+
+    @property
+    def _what(self) -> str:
+        return f"straightness shows {'texts' if isinstance(self.sequences, Texts) else 'frames of sequences'}"
+
+    @property
+    def _input(self) -> str:
+        """What the input is called, from which changes are counted."""
+        return TOKENS if isinstance(self.sequences, Texts) else PIXELS
 
     def _table(self, owner: np.ndarray[Any, Any], paths: dict[str, np.ndarray[Any, Any] | None]) -> pd.DataFrame:
         clips = self.sequences.clips
         for i, clip in enumerate(clips):
-            _require_three(clip.name, int((owner == i).sum()))
+            _require_three(clip, int((owner == i).sum()))
         within = (owner[2:] == owner[:-2]) if len(owner) > 2 else np.zeros(0, bool)
-        pixels = paths[PIXELS]
+        pixels = paths[self._input]
         assert pixels is not None
+        absent = "not per token" if self._input == TOKENS else "not per frame"
         rows = []
         reference: dict[int, float] = {}
         for order, (layer, path) in enumerate(paths.items()):
@@ -158,7 +181,7 @@ class Straightness(Measure):
                 kept = of_clip & ~undefined
                 finite = not np.isinf(angles[of_clip]).any()
                 value = float(angles[kept].mean()) if finite and kept.any() else float("nan")
-                if layer == PIXELS:
+                if order == 0:
                     reference[i] = value
                 status = "ok" if kept.any() else "undefined"
                 rows.append(
@@ -171,7 +194,7 @@ class Straightness(Measure):
                         "change_deg": value - reference[i],
                         "n": int(kept.sum()),
                         "undefined": int((of_clip & undefined).sum()),
-                        "status": "not per frame" if path is None else status if finite else "not finite",
+                        "status": absent if path is None else status if finite else "not finite",
                     }
                 )
         return pd.DataFrame(rows)
@@ -204,14 +227,14 @@ class Straightness(Measure):
         evidence = []
         scenes = {clip.name: clip.scene or clip.name for clip in self.sequences.clips}
         for condition, group in table.groupby("condition", sort=False):
-            inside = group[(group["layer"] != PIXELS) & (group["status"] == "ok")]
+            inside = group[(group["order"] > 0) & (group["status"] == "ok")]
             if inside.empty:
                 continue
             last = inside[inside["order"] == inside["order"].max()].set_index("sequence")["change_deg"]
             mean = inside.groupby("sequence", sort=False)["change_deg"].mean()
             of = "" if condition == "natural" else f", {str(condition).replace('_', ' ')}"
             for name, changes in (("at the last layer", last), ("mean of layers", mean)):
-                quantity = f"change of curvature from the pixels, {name}{of}"
+                quantity = f"change of curvature from the {self._input}, {name}{of}"
                 by_scene = changes.groupby(changes.index.map(scenes), sort=False).mean()
                 items = {str(scene): float(value) for scene, value in by_scene.items()}
                 evidence.append(Evidence(quantity, float(changes.mean()), "°", "lower", items, n=len(items)))
@@ -219,7 +242,7 @@ class Straightness(Measure):
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
         """Take the mean change of curvature from the pixels, at the last layer and at the layer where it is lowest."""
-        inside = table[(table["layer"] != PIXELS) & (table["status"] == "ok")]
+        inside = table[(table["order"] > 0) & (table["status"] == "ok")]
         change = inside.groupby("order")["change_deg"].mean()
         last, lowest = (change.iloc[-1], change.min()) if len(change) else (float("nan"),) * 2
         return {
@@ -228,9 +251,10 @@ class Straightness(Measure):
         }
 
 
-def _require_three(name: str, frames: int) -> None:
+def _require_three(clip: Clip, frames: int) -> None:
     if frames < 3:
-        raise AssayError(f"clip {name!r} has {frames} frames: curvature needs at least 3")
+        kind, units = ("text", "tokens") if isinstance(clip, Text) else ("clip", "frames")
+        raise AssayError(f"{kind} {clip.name!r} has {frames} {units}: curvature needs at least 3")
 
 
 def _mean_interval(values: np.ndarray[Any, Any]) -> tuple[float, float, float, float]:

@@ -22,10 +22,11 @@ NOTES = {
     "sem_deg": "standard error of that mean over sequences",
     "low": "lower end of the 95 % interval (Student's t over sequences)",
     "high": "upper end of the 95 % interval",
-    "change_deg": "difference from the pixels of the same frames; negative: the layer straightens",
+    "change_deg": "difference from the pixels of the same frames, or from the tokens; negative: the layer straightens",
     "n": "sequences in the mean",
     "left_out": "sequences left out because no angle was defined or the layer was not finite",
 }
+TEXT_CONDITIONS = {"natural": "texts"}
 CONDITIONS = {
     "natural": "natural sequences",
     "pixel_fade": "pixel-fade control",
@@ -37,15 +38,17 @@ CONDITIONS = {
 def section(label: str, record: MeasureRecord, tables: Tables) -> list[Any]:
     """The blocks of a report for one straightness measure."""
     summary, table = tables.summary(label), tables.table(label)
-    shown = clips_shown(record, table, CONDITIONS)
-    blocks: list[Any] = [
-        Text(
-            f"{shown} Compare networks only on images of one size: the size alone changes curvature by several degrees."
-        )
-    ]
+    conditions = TEXT_CONDITIONS if _of_texts(table) else CONDITIONS
+    shown = clips_shown(record, table, conditions)
+    advice = (
+        "As input count the tokens, all equally far apart: three different ones in a row turn by 120°."
+        if _of_texts(table)
+        else "Compare networks only on images of one size: the size alone changes curvature by several degrees."
+    )
+    blocks: list[Any] = [Text(f"{shown} {advice}")]
     changes = _changes(tables.evidence(label))
     for condition, group in summary.groupby("condition", sort=False):
-        name = CONDITIONS.get(str(condition), str(condition))
+        name = conditions.get(str(condition), str(condition))
         said = _sentences(table[table["condition"] == condition], name, changes.get(str(condition), {}))
         if len(said) > MANY:
             blocks.append(Text(_tally([verb for verb, _ in said], name)))
@@ -53,6 +56,11 @@ def section(label: str, record: MeasureRecord, tables: Tables) -> list[Any]:
         blocks.append(_chart(group, name))
     blocks.append(Table("Curvature by layer", summary.drop(columns="order"), NOTES))
     return blocks
+
+
+def _of_texts(table: pd.DataFrame) -> bool:
+    """Whether texts were shown, whose first layer are the tokens; of clips it is the pixels."""
+    return bool((table["layer"] == "tokens").any())
 
 
 def _changes(evidence: Mapping[str, Sequence[Evidence]]) -> dict[str, dict[str, Evidence]]:
@@ -73,6 +81,7 @@ def _sentences(table: pd.DataFrame, name: str, changes: Mapping[str, Evidence]) 
     Each sentence comes with its verb, which is empty where there is no clear change.
     """
     sentences = []
+    first = "tokens" if _of_texts(table) else "pixels"
     for subject, rows in table.groupby("subject", sort=False):
         last = rows[rows["order"] == rows["order"].max()]
         layer, good = last["layer"].iloc[0], last[last["status"] == "ok"]
@@ -86,7 +95,7 @@ def _sentences(table: pd.DataFrame, name: str, changes: Mapping[str, Evidence]) 
         at = f"{curvature:.1f}° at {layer}, n = {len(good)}{of}"
         moved = f"{digits(change, '+.1f')}°"
         if bounds is None:
-            sentences.append(("", f"{subject}, {name}: {moved} from the pixels on one sequence; {at}."))
+            sentences.append(("", f"{subject}, {name}: {moved} from the {first} on one sequence; {at}."))
             continue
         low, high = bounds
         verb = "straightens" if high < 0 else "curves" if low > 0 else ""
@@ -106,6 +115,7 @@ def _tally(verbs: list[str], name: str) -> str:
 
 
 def _chart(group: pd.DataFrame, name: str) -> LineChart:
+    first = "tokens" if _of_texts(group) else "pixels"
     lines = []
     for subject, rows in group.groupby("subject", sort=False):
         points = []
@@ -115,12 +125,12 @@ def _chart(group: pd.DataFrame, name: str) -> LineChart:
             value, low, high = (float(row[column]) for column in ("curvature_deg", "low", "high"))
             band = None if pd.isna(low) else (low, high)
             spread = "" if band is None else f" ({low:.2f}° to {high:.2f}°)"
-            detail = f"{value:.2f}°{spread}, {row['change_deg']:+.2f}° from pixels, n = {row['n']}"
+            detail = f"{value:.2f}°{spread}, {row['change_deg']:+.2f}° from {first}, n = {row['n']}"
             depth = i / max(len(rows) - 1, 1)
             points.append(Point(depth, value, band, str(row["layer"]), detail))
         lines.append((str(subject), tuple(points)))
-    pixels = group[group["layer"] == "pixels"]["curvature_deg"].dropna()
-    reference = ("pixels", float(pixels.iloc[0])) if len(pixels) else None
+    start = group[group["layer"] == first]["curvature_deg"].dropna()
+    reference = (first, float(start.iloc[0])) if len(start) else None
     return LineChart(
         f"Curvature across layers, {name} (band: 95 % interval over sequences)",
         "relative depth: input to output",

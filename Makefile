@@ -7,6 +7,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+unexport PYTHONDONTWRITEBYTECODE  # tests start many processes, which need not compile the package each
+
 .PHONY: demo test fast lint types bench docs clean
 
 $(READY): pyproject.toml constraints.txt

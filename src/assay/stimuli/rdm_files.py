@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import io
 
 from assay.core.errors import AssayError, first_line, nearest, optional
 from assay.stimuli.pictures import Array
@@ -63,6 +62,8 @@ def load_rdms(path: str | Path, names: Sequence[str] | None = None, stimuli: Seq
 
 def read_matlab(path: Path) -> dict[str, Any]:
     """Read the variables of a ``.mat`` file by name, of version 7.3 too."""
+    from scipy import io  # half a second, which only those who read such files need
+
     try:
         with path.open("rb") as handle:
             head = handle.read(128)

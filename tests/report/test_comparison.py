@@ -103,8 +103,9 @@ def test_marks_of_the_best_are_explained_where_there_can_be_any():
 
 
 def test_norms_are_compared_between_networks_of_one_architecture_only(tmp_path):
-    def perceptron(width: int) -> torch.nn.Module:
-        return torch.nn.Sequential(torch.nn.Linear(4, width), torch.nn.ReLU(), torch.nn.Linear(width, 2))
+    def perceptron(width: int, bias: bool = True) -> torch.nn.Module:
+        last = torch.nn.Linear(width, 2, bias=bias)
+        return torch.nn.Sequential(torch.nn.Linear(4, width), torch.nn.ReLU(), last)
 
     torch.manual_seed(0)
     widths = {"a": 8, "b": 8, "wide": 64}
@@ -114,6 +115,11 @@ def test_norms_are_compared_between_networks_of_one_architecture_only(tmp_path):
     within = within_architectures(whole, run)
     assert {(a, b) for *_, a, b in within.differences} == {("a", "b")} != {(a, b) for *_, a, b in whole.differences}
     assert sentences(within) and all("wide" not in said for said in sentences(within))
+    folded = assay.evaluate(
+        [*subjects, assay.Subject(perceptron(64, bias=False), "folded")], assay.Norms(shape=(4,)), tmp_path / "more"
+    )
+    pairs = {(a, b) for *_, a, b in within_architectures(Comparison.of_run(folded), folded).differences}
+    assert pairs == {("a", "b"), ("wide", "folded")}, "448 and 450 parameters: a bias is stored with one of them"
     differences = run.compare("a", "wide")
     assert not any("norm" in said for said in differences.sentences) and len(differences.table) == len(whole.quantities)
 

@@ -26,7 +26,7 @@ NOTES = {
     "n": "sequences in the mean",
     "left_out": "sequences left out because no angle was defined or the layer was not finite",
 }
-TEXT_CONDITIONS = {"natural": "texts"}
+TEXT_CONDITIONS = {"natural": "texts", "shuffled": "shuffled texts"}
 CONDITIONS = {
     "natural": "natural sequences",
     "pixel_fade": "pixel-fade control",

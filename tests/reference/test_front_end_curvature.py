@@ -9,10 +9,10 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from assay import Straightness, Subject
 from assay.networks import Periphery, VOne
+from assay.networks.front_ends.filters import GaborBank
 from assay.networks.front_ends.vone import CellNoise, SimpleCells
 from assay.stimuli import load_sequences
 
@@ -35,12 +35,12 @@ class SimpleStage(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         vone = VOne(channels=1, sf_max=6.0)
-        self.register_buffer("weight", vone.filters.weight[:256])
+        self.filters = GaborBank(vone.filters.weight[:256], stride=4)
         self.simple = SimpleCells(25.0)
         self.noise = CellNoise("fresh")
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.noise(self.simple(F.conv2d(x, self.weight, stride=4, padding=12)))
+        return self.noise(self.simple(self.filters(x)))
 
 
 def missing(published: float, ours: float) -> float:

@@ -140,31 +140,36 @@ class GaborBank(nn.Module):
         if len(read) != len(filters) or not ((read >= 0) & (read < channels)).all():
             raise AssayError(f"channel: {len(filters)} filters of pictures of {channels} channels need as many numbers "
                              f"from 0 to {channels - 1}")  # fmt: skip
-        self.channels, self.stride, self.padding = channels, stride, filters.shape[-1] // 2
-        # Sorted by channel, every filter is convolved with the one channel it reads, a third of the work in colour.
+        self.channels = channels
+        self.width = filters.shape[-1]
+        self.stride = stride
+        # Sorted by channel, every filter is multiplied with the one channel it reads, a third of the work in colour.
         order = torch.argsort(read, stable=True)
         self.counts = torch.bincount(read, minlength=channels).tolist()
         self.sorted = bool((order == torch.arange(len(order))).all())
-        self.register_buffer("weight", filters[order][:, None].float(), persistent=False)
+        self.register_buffer("weight", filters[order].float(), persistent=False)
         self.register_buffer("place", torch.argsort(order), persistent=False)
 
     def extra_repr(self) -> str:
         """Return the settings that torch prints."""
-        weight = self.get_buffer("weight")
-        return f"{len(weight)} filters of {weight.shape[-1]} pixels, channels={self.channels}, stride={self.stride}"
+        count, channels = len(self.get_buffer("weight")), self.channels
+        return f"{count} filters of {self.width} pixels, channels={channels}, stride={self.stride}"
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the responses N×F×h×w to pictures N×C×H×W."""
         if x.dim() != 4 or x.shape[1] != self.channels:
             raise AssayError(f"the filters see pictures N×{self.channels}×H×W, not {tuple(x.shape)}: set channels")
-        weights = torch.split(self.get_buffer("weight"), self.counts)
+        weights = torch.split(self.get_buffer("weight").flatten(1), self.counts)
         responses = [
-            F.conv2d(x[:, c : c + 1], weight, stride=self.stride, padding=self.padding)
+            # As a matrix product: torch's convolution takes 2.5 times as long for large strided filters of one channel.
+            weight @ F.unfold(x[:, c : c + 1], self.width, padding=self.width // 2, stride=self.stride)
             for c, weight in enumerate(weights)
             if len(weight)
         ]
         together = responses[0] if len(responses) == 1 else torch.cat(responses, 1)
-        return together if self.sorted else together[:, self.get_buffer("place")]
+        rows, columns = ((side - 1) // self.stride + 1 for side in x.shape[-2:])
+        placed = together if self.sorted else together[:, self.get_buffer("place")]
+        return placed.view(len(x), -1, rows, columns)
 
 
 class SteerablePyramid(nn.Module):
@@ -216,35 +221,15 @@ class SteerablePyramid(nn.Module):
 
     def forward(self, x: Tensor) -> list[Tensor]:
         """Return the complex bands of frames N×C×S×S, one tensor per scale."""
-        spectrum, bands = self.low_spectrum(self.spectrum(x)), []
-        for scale in range(self.scales):
-            bands.append(torch.fft.ifft2(self.band_spectrum(spectrum, scale)))
-            if scale < self.scales - 1:
-                spectrum = self.next_spectrum(spectrum, scale)
-        return bands
-
-    def spectrum(self, x: Tensor) -> Tensor:
-        """Return the spectrum of frames N×C×S×S, frequency 0 first."""
         if x.shape[-2:] != (self.size, self.size):
             raise AssayError(f"the pyramid was made for {self.size}×{self.size} frames, not {tuple(x.shape)}")
-        spectrum: Tensor = torch.fft.fft2(x)
-        return spectrum
-
-    def high_spectrum(self, spectrum: Tensor) -> Tensor:
-        """Return what the split leaves out of a spectrum: its highest frequencies."""
-        return spectrum * self.get_buffer("residual")
-
-    def low_spectrum(self, spectrum: Tensor) -> Tensor:
-        """Return the part of a spectrum that enters the first scale."""
-        return spectrum * self.get_buffer("split")
-
-    def band_spectrum(self, spectrum: Tensor, scale: int) -> Tensor:
-        """Return the spectra N×C×K×s×s of the bands of a scale, given the spectrum that enters it."""
-        return spectrum[..., None, :, :] * self.get_buffer(f"band{scale}")
-
-    def next_spectrum(self, spectrum: Tensor, scale: int) -> Tensor:
-        """Return the spectrum that enters the next scale; its frames are half as large and twice as strong."""
-        return central_half(spectrum) * self.get_buffer(f"low{scale}") / 4
+        spectrum = torch.fft.fft2(x) * self.get_buffer("split")
+        bands = []
+        for scale in range(self.scales):
+            bands.append(torch.fft.ifft2(spectrum[..., None, :, :] * self.get_buffer(f"band{scale}")))
+            if scale < self.scales - 1:
+                spectrum = central_half(spectrum) * self.get_buffer(f"low{scale}") / 4
+        return bands
 
 
 def central_half(spectrum: Tensor) -> Tensor:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -61,15 +63,24 @@ class Layout:
 
     def images(self, row: Tensor) -> Images:
         """Return the images that the row of numbers of each picture consists of, without copying them."""
-        sides = [self.size >> level for level in range(self.levels + 1)]
-        shapes: list[tuple[int, ...]] = [(self.size, self.size)] * 2
-        shapes += [(side, side) for side in sides]
-        first_band = len(shapes)
-        shapes += [(self.orientations, side, side) for side in (self.size, *sides[: self.levels - 1])] * 2
-        parts = torch.split(row, [math.prod(shape) for shape in shapes], 1)
-        images = [part.view(len(row), *shape) for part, shape in zip(parts, shapes, strict=True)]
+        images = [self.image(row, number) for number in range(len(self.shapes))]
+        first_band = 2 + self.levels + 1
         real, imaginary = images[first_band : -self.levels], images[-self.levels :]
         return Images(images[0], images[1], images[2:first_band], real, imaginary)
+
+    def image(self, row: Tensor, number: int) -> Tensor:
+        """Return one of the images in the row of numbers of each picture, without copying it."""
+        start = sum(math.prod(shape) for shape in self.shapes[:number])
+        shape = self.shapes[number]
+        return row[:, start : start + math.prod(shape)].view(len(row), *shape)
+
+    @cached_property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the images of a picture, in their order."""
+        sides = [self.size >> level for level in range(self.levels + 1)]
+        pictures = [(side, side) for side in (self.size, self.size, *sides)]
+        bands = [(self.orientations, side, side) for side in (self.size, *sides[: self.levels - 1])]
+        return (*pictures, *bands, *bands)
 
 
 class TexturePyramid(nn.Module):
@@ -90,7 +101,20 @@ class TexturePyramid(nn.Module):
         super().__init__()
         self.layout = layout
         self.margin = 0 if periodic else 2 ** (layout.levels + 1)
-        self.filters = SteerablePyramid(layout.size + 2 * self.margin, layout.levels, layout.orientations)
+        side = layout.size + 2 * self.margin
+        filters = SteerablePyramid(side, layout.levels, layout.orientations)
+        # Pictures, and both parts of a band, are real: the half of a spectrum whose rows are not negative says all.
+        # The one-sided filter of a complex band has an even part, which makes its real part, and an odd one.
+        self.register_buffer("high", filters.get_buffer("residual")[: side // 2 + 1], persistent=False)
+        self.register_buffer("split", filters.get_buffer("split")[: side // 2 + 1], persistent=False)
+        for scale in range(layout.levels):
+            rows = (side >> scale) // 2 + 1
+            band = filters.get_buffer(f"band{scale}")
+            mirrored = torch.roll(band.flip(-2, -1), (1, 1), (-2, -1))
+            self.register_buffer(f"even{scale}", ((band + mirrored) / 2)[:, :rows], persistent=False)
+            self.register_buffer(f"odd{scale}", ((band - mirrored) / 2)[:, :rows], persistent=False)
+            low = filters.get_buffer(f"low{scale}")
+            self.register_buffer(f"low{scale}", low[: rows // 2 + 1], persistent=False)
 
     def extra_repr(self) -> str:
         """Return the settings that torch prints."""
@@ -98,51 +122,58 @@ class TexturePyramid(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the numbers N×units of the pyramids of grey pictures N×1×S×S, in the order of `Images`."""
-        size, filters = self.layout.size, self.filters
-        if x.dim() != 4 or x.shape[1:] != (1, size, size):
-            wanted = f"grey frames N×1×{size}×{size}"
+        layout = self.layout
+        if x.dim() != 4 or x.shape[1:] != (1, layout.size, layout.size):
+            wanted = f"grey frames N×1×{layout.size}×{layout.size}"
             raise AssayError(f"the periphery model sees {wanted}, not {tuple(x.shape)}: set size= or color='grey'")
-        whole = filters.spectrum(F.pad(x[:, 0], (self.margin,) * 4))
-        spectrum = filters.low_spectrum(whole)
-        images = [x[:, 0], self._real(filters.high_spectrum(whole), 0), self._real(spectrum, 0)]
-        edges = []
-        for scale in range(self.layout.levels):
-            bands = filters.band_spectrum(spectrum, scale)
-            edges.append(self._complex(twice_as_fine(bands) if scale else bands, max(scale - 1, 0)))
-            # The pyramid doubles the strength of its pictures at each scale; here they keep it.
-            spectrum = filters.next_spectrum(spectrum, scale) / 2
-            images.append(self._real(spectrum, scale + 1))
-        odd_order = self.layout.orientations % 2 == 0
-        images += [edge.imag if odd_order else edge.real for edge in edges]
-        images += [edge.real if odd_order else edge.imag for edge in edges]
-        return torch.cat([image.flatten(1) for image in images], 1)
+        row = x.new_empty(len(x), sum(math.prod(shape) for shape in layout.shapes))
+        for number, image in self._numbered(x[:, 0]):
+            layout.image(row, number).copy_(image)
+        return row
 
-    def _real(self, spectrum: Tensor, halvings: int) -> Tensor:
-        side = spectrum.shape[-1]
-        # The spectrum of a real picture is symmetric: half of it is enough.
-        return self._inside(torch.fft.irfft2(spectrum[..., : side // 2 + 1], s=(side, side)), halvings)
+    def _numbered(self, x: Tensor) -> Iterator[tuple[int, Tensor]]:
+        """Compute the images of pictures N×S×S, with their numbers in the layout."""
+        levels = self.layout.levels
+        whole = torch.fft.rfft2(F.pad(x, (self.margin,) * 4), dim=(-1, -2))
+        spectrum = whole * self.get_buffer("split")
+        yield 0, x
+        yield 1, self._pictures(whole * self.get_buffer("high"), 0)
+        yield 2, self._pictures(spectrum, 0)
+        # For an even number of orientations the filter itself is odd, and its partner in quadrature even.
+        even, odd = (levels, 0) if self.layout.orientations % 2 == 0 else (0, levels)
+        for scale in range(levels):
+            # Transforms that sample more finely than the spectrum do not divide by its size: it is done here.
+            scaled = spectrum / spectrum.shape[-1] ** 2 if scale else spectrum
+            bands = scaled[:, None] * self.get_buffer(f"even{scale}")
+            yield 3 + levels + even + scale, self._bands(bands, scale)
+            bands = (-1j * scaled)[:, None] * self.get_buffer(f"odd{scale}")
+            yield 3 + levels + odd + scale, self._bands(bands, scale)
+            quarter = spectrum.shape[-1] // 4
+            kept = torch.cat([spectrum[..., :quarter], spectrum[..., -quarter:]], -1)[:, : quarter + 1]
+            # A pyramid doubles the strength of its pictures at each scale; here they keep it.
+            spectrum = kept * (self.get_buffer(f"low{scale}") / 8)
+            yield 3 + scale, self._pictures(spectrum, scale + 1)
 
-    def _complex(self, spectrum: Tensor, halvings: int) -> Tensor:
-        return self._inside(torch.fft.ifft2(spectrum), halvings)
+    # Transforms go along one axis at a time: what lies outside the picture is cut off before the second.
 
-    def _inside(self, picture: Tensor, halvings: int) -> Tensor:
-        """Cut the zeros around a picture off, after its sides were halved so many times."""
-        kept = slice(self.margin >> halvings, (self.margin + self.layout.size) >> halvings)
-        return picture[..., kept, kept]
+    def _pictures(self, spectrum: Tensor, halvings: int) -> Tensor:
+        """Return the real pictures of half spectra, without the zeros around them."""
+        inside, side = self._inside(halvings), spectrum.shape[-1]
+        columns = torch.fft.ifft(spectrum, dim=-1)[..., inside]
+        pictures: Tensor = torch.fft.irfft(columns, n=side, dim=-2)[..., inside, :]
+        return pictures
 
+    def _bands(self, spectrum: Tensor, scale: int) -> Tensor:
+        """Return one part of the bands of a scale, after the first sampled twice as finely as they need."""
+        if scale == 0:
+            return self._pictures(spectrum, 0)
+        inside, side = self._inside(scale - 1), spectrum.shape[-1]
+        higher = torch.zeros_like(spectrum)
+        spread = torch.cat([spectrum[..., : side // 2], higher, spectrum[..., side // 2 :]], -1)
+        columns = torch.fft.ifft(spread, dim=-1, norm="forward")[..., inside]
+        bands: Tensor = torch.fft.irfft(columns, n=2 * side, dim=-2, norm="forward")[..., inside, :]
+        return bands
 
-def twice_as_fine(spectrum: Tensor) -> Tensor:
-    """Return the spectrum of the same pictures, sampled twice as finely along both axes.
-
-    Example:
-        >>> x = torch.tensor([[0.0, 1.0, 0.0, -1.0]]).expand(4, 4)
-        >>> torch.fft.ifft2(twice_as_fine(torch.fft.fft2(x))).real[0].round(decimals=3).abs()
-        tensor([0.0000, 0.7070, 1.0000, 0.7070, 0.0000, 0.7070, 1.0000, 0.7070])
-    """
-    side = spectrum.shape[-1]
-    positive, negative = side - side // 2, side // 2
-    fine = spectrum.new_zeros(*spectrum.shape[:-2], 2 * side, 2 * side)
-    for rows in (slice(positive), slice(-negative, None)):
-        for columns in (slice(positive), slice(-negative, None)):
-            fine[..., rows, columns] = 4 * spectrum[..., rows, columns]
-    return fine
+    def _inside(self, halvings: int) -> slice:
+        """Return where a picture lies between its zeros, after its sides were halved so many times."""
+        return slice(self.margin >> halvings, (self.margin + self.layout.size) >> halvings)

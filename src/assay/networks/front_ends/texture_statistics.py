@@ -87,13 +87,13 @@ def texture_statistics(images: Images) -> Tensor:
     """
     pooled: dict[str, list[Tensor]] = {kind: [] for kind in WEIGHTS}
     pooled["mean"] = [_average(images.picture)]
-    pooled["variance"] = [_average(images.picture**2)]
-    pooled["band-pass variance"] = [_average(images.high**2)]
+    pooled["variance"] = [_product(images.picture[:, None], images.picture[:, None])]
+    pooled["band-pass variance"] = [_product(images.high[:, None], images.high[:, None])]
     for low in images.low:
-        square = low**2
-        pooled["variance"].append(_average(square))
-        pooled["skew"].append(_average(square * low))
-        pooled["kurtosis"].append(_average(square**2))
+        first, square = low[:, None], (low * low)[:, None]
+        pooled["variance"].append(_product(first, first))
+        pooled["skew"].append(_product(first, square))
+        pooled["kurtosis"].append(_product(square, square))
     levels = list(_levels(images))
     for number, level in enumerate(levels, 1):
         products = _products(level.magnitude)
@@ -104,10 +104,10 @@ def texture_statistics(images: Images) -> Tensor:
         pooled["phase correlation"].append(_of_pairs(_products(level.real)))
         if number < len(levels):
             coarser = levels[number]
-            doubled = 2 * coarser.fine_real * coarser.fine_imaginary / coarser.fine_magnitude
-            pooled["edge correlation"].append(_average(level.magnitude * coarser.fine_magnitude))
-            pooled["phase correlation"].append(_average(level.imaginary * doubled))
-            pooled["phase correlation"].append(_average(level.real * doubled))
+            half_doubled = coarser.fine_real * coarser.fine_imaginary / coarser.fine_magnitude
+            pooled["edge correlation"].append(_product(level.magnitude, coarser.fine_magnitude))
+            pooled["phase correlation"].append(2 * _product(level.imaginary, half_doubled))
+            pooled["phase correlation"].append(2 * _product(level.real, half_doubled))
     count = len(images.picture)
     return torch.cat([value.reshape(count, -1) for values in pooled.values() for value in values], 1)
 
@@ -152,7 +152,8 @@ class _Level(NamedTuple):
 def _levels(images: Images) -> Iterator[_Level]:
     for number, (real, imaginary) in enumerate(zip(images.real, images.imaginary, strict=True)):
         # The smallest number above 0 keeps the phase defined, and gradients finite, where there is no edge.
-        magnitude = torch.sqrt(real**2 + imaginary**2 + torch.finfo(real.dtype).tiny)
+        tiny = real.new_tensor(torch.finfo(real.dtype).tiny)
+        magnitude = torch.sqrt(torch.addcmul(torch.addcmul(tiny, real, real), imaginary, imaginary))
         fine = (real, imaginary, magnitude)
         own = [image[..., ::2, ::2] if number else image for image in fine]
         yield _Level(*fine, *own)
@@ -160,6 +161,12 @@ def _levels(images: Images) -> Iterator[_Level]:
 
 def _average(image: Tensor) -> Tensor:
     return image.mean((-2, -1))
+
+
+def _product(first: Tensor, second: Tensor) -> Tensor:
+    """Return the average products N×K of two bands each."""
+    flat = first.flatten(2)
+    return (flat[:, :, None] @ second.flatten(2)[..., None])[:, :, 0, 0] / flat.shape[2]
 
 
 def _products(bands: Tensor) -> Tensor:

@@ -71,7 +71,7 @@ def test_a_bank_for_grey_pictures_needs_no_channels_named():
     torch.testing.assert_close(GaborBank(filters)(x), F.conv2d(x, filters[:, None].float(), padding=2))
 
 
-@pytest.mark.parametrize("size", [128, 192])
+@pytest.mark.parametrize("size", [128, 192, 160, 224])  # the coarsest side of the last two is odd: 5 and 7
 def test_a_grating_has_the_amplitude_that_the_filters_give_it_at_every_scale(size):
     """A wave A·cos(ωx) is A·ω's gain in the complex band: a product of the radial filters and a_K·cos^(K−1)."""
     scales, orientations = 6, 4
@@ -103,7 +103,7 @@ def test_a_grating_has_the_amplitude_that_the_filters_give_it_at_every_scale(siz
 
 
 def test_the_central_half_keeps_the_lowest_frequencies():
-    for side in (8, 20):
+    for side in (8, 20, 6, 14):
         frequencies = torch.fft.fftfreq(side, 1 / side)
         half = torch.fft.fftfreq(side // 2, 2 / side)
         assert torch.equal(central_half(frequencies.expand(side, side))[0], half)

@@ -184,7 +184,6 @@ class SteerablePyramid(nn.Module):
     The input is split by L₀(r) = L(r/2)/2 and H₀(r) = H(r/2); at each scale band k is the spectrum times H·G_k, and the
     next scale is the central half of the spectrum times L, divided by 4. A band's Hilbert partner keeps the
     positive frequencies of G_k, so the pair is one complex band. What the split and the last scale leave is dropped.
-    Choose a size whose coarsest side is even: before an odd one, the central half is one frequency too low.
 
     Returns, for N×C×S×S input, one complex tensor N×C×K×s×s per scale, s = S, S/2, S/4, …
 
@@ -235,15 +234,15 @@ class SteerablePyramid(nn.Module):
 def central_half(spectrum: Tensor) -> Tensor:
     """Keep the lower half of the frequencies along both axes of a spectrum that has frequency 0 first.
 
-    Where the half is odd, what is kept is one frequency too low, as in all results so far.
+    Of an odd half there is one more frequency from 0 up than below it, as in any spectrum of odd length.
 
     Example:
         >>> central_half(torch.fft.fftfreq(8, 1 / 8).expand(8, 8))[0]
         tensor([ 0.,  1., -2., -1.])
+        >>> central_half(torch.fft.fftfreq(6, 1 / 6).expand(6, 6))[0]
+        tensor([ 0.,  1., -1.])
     """
     half = spectrum.shape[-1] // 2
-    if half % 2:
-        spectrum = torch.roll(spectrum, (1, 1), (-2, -1))
     positive, negative = half - half // 2, half // 2
     rows = torch.cat([spectrum[..., :positive, :], spectrum[..., -negative:, :]], -2)
     return torch.cat([rows[..., :positive], rows[..., -negative:]], -1)

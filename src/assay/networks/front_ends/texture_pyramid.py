@@ -55,7 +55,7 @@ class Layout:
         if self.levels < 1 or self.orientations < 1:
             wrong = f"levels={self.levels}, orientations={self.orientations}"
             raise AssayError(f"{wrong}: the periphery model needs at least one of each")
-        # So that the coarsest picture has an even side: see `central_half`.
+        # So that the coarsest picture has an even side, whose middle is a pixel.
         if self.size < 1 or self.size % 2 ** (self.levels + 1):
             raise AssayError(
                 f"size={self.size}: {self.levels} levels need a size divisible by {2 ** (self.levels + 1)}"

@@ -64,6 +64,7 @@ def test_roots_are_folders_not_beginnings_of_names(tmp_path):
 def test_code_and_packages_are_not_outside(tmp_path, monkeypatch):
     (tmp_path / "lazily_imported.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)  # as most people have it
     with watching() as seen:
         import lazily_imported  # noqa: F401
 

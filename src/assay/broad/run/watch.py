@@ -6,6 +6,7 @@ They are seen through Python's audit events; what a library in C opens by itself
 from __future__ import annotations
 
 import os
+import re
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,8 +39,11 @@ class Seen:
             sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), str(Path(__file__).parents[2]),
             "/proc", "/sys", "/dev", "/usr", "/etc",
         }  # fmt: skip
-        code = tuple(all_suffixes())
-        return [f for f in self.files if not f.endswith(code) and not _within(f, own)]
+        return [f for f in self.files if not _CODE.search(f) and not _within(f, own)]
+
+
+# Python writes what it compiled under a name with a number, and renames it when it is whole.
+_CODE = re.compile(rf"({'|'.join(map(re.escape, all_suffixes()))}|\.pyc\.\d+)$")
 
 
 def _within(file: str, roots: Iterable[str]) -> bool:

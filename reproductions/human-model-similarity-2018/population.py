@@ -3,6 +3,7 @@
     python population.py footage  --videos FOLDER --out footage.npz
     python population.py train    --footage footage.npz --brain kriegeskorte92 --out runs [--stop hms] [--networks 95]
     python population.py train    … --same 24        one configuration of three levels, from several first weights
+    python population.py train    … --long 2         PredNet's own configuration and number of steps
 
 Every network writes its trajectory, a line of JSON for each time it was measured, and goes on where it stopped.
 """
@@ -107,6 +108,13 @@ def one_configuration(count: int) -> list[Configuration]:
     """The same configuration of three levels, from other first weights and other sequences each time."""
     return [
         Configuration(f"same{number:03d}", 150, 32, 4, 1e-3, 3, "L_0", 3, 10_000 + number) for number in range(count)
+    ]
+
+
+def published(count: int) -> list[Configuration]:
+    """The configuration that Lotter et al. (2017) trained, from other first weights and other sequences each time."""
+    return [
+        Configuration(f"long{number:03d}", 150, 500, 4, 1e-3, 3, "L_0", 4, 20_000 + number) for number in range(count)
     ]
 
 
@@ -286,6 +294,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--networks", type=int, default=95)
     parser.add_argument("--same", type=int, default=0, help="so many of one configuration instead")
+    parser.add_argument("--long", type=int, default=0, help="so many of the configuration of Lotter et al. instead")
     parser.add_argument("--stop", default="none", choices=["none", "hms", "loss", "never"])
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--precision", default="bfloat16")
@@ -302,7 +311,7 @@ def main() -> None:
         command = [sys.executable, *sys.argv]
         parts = [subprocess.Popen([*command, "--process", str(part)]) for part in range(given.processes)]
         sys.exit(max(part.wait() for part in parts))
-    drawn = one_configuration(given.same) if given.same else configurations(given.networks)
+    drawn = one_configuration(given.same) + published(given.long) or configurations(given.networks)
     # The longest first, dealt out in turn, so that the processes end at about the same time.
     drawn = sorted(drawn, key=lambda one: -one.epochs * one.sequences * one.filter_size**2)
     mine = drawn[max(given.process, 0) :: given.processes]

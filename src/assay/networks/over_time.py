@@ -29,7 +29,8 @@ class OverTime:
         self.uses = _Gathered.apply(weight, bias, self.convolution) if learns else None  # type: ignore[no-untyped-call]
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Convolve pictures."""
+        """Convolve pictures, in the precision of the weights."""
+        x = x.to(self.convolution.weight.dtype)  # under autocast some operations give float32, going back nothing does
         if self.uses is None:
             return self.convolution(x)
         out: Tensor = _Used.apply(x, self.uses, self.convolution)  # type: ignore[no-untyped-call]

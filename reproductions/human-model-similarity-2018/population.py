@@ -171,7 +171,7 @@ class Watch:
             else:  # a search measures only what it decides by
                 values = {"hms": self.shown.similarity(subject)} if self.signal == "hms" else {}
         self.write(moment, time.perf_counter() - begin, values)
-        if self.signal == "none" or moment.epoch < EVERY + WINDOW:
+        if self.signal in ("none", "never") or moment.epoch < EVERY + WINDOW:
             return False
         signals = [line[self.signal] for line in self.lines]
         return converged(signals, [line["epoch"] for line in self.lines], WINDOW, SD) is not None

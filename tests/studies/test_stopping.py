@@ -117,6 +117,13 @@ def test_networks_below_mean_plus_sd_are_discarded(trajectories):
     assert (lower.set_index("network")["kept"] == (losses <= losses.mean() - losses.std())).all()
 
 
+def test_networks_that_are_called_by_numbers_are_discarded_by_their_values_too(trajectories):
+    numbered = trajectories.assign(network=trajectories["network"].str.removeprefix("n").astype(int))
+    found = discard_below_population(numbered, "hms", MSE, epoch=30)
+    named = discard_below_population(trajectories, "hms", MSE, epoch=30)
+    assert found.drop(columns="network").equals(named.drop(columns="network"))
+
+
 def test_keeping_at_random_is_averaged_over_all_ways_to_keep_as_many():
     performance = np.array([0.9, 0.8, 0.5, 0.2, 0.1])
     table = pd.DataFrame(
@@ -141,3 +148,5 @@ def test_what_is_wrong_is_said(trajectories):
         matching_threshold(trajectories, "hms", MSE, 0.5, window=500)
     with pytest.raises(AssayError, match="no network has a performance"):
         stopping_summary(stop_when_converged(trajectories.assign(mse=np.nan), "hms", MSE))
+    with pytest.raises(AssayError, match="no network has 'mse' at the end"):
+        discard_summary(discard_below_population(trajectories.assign(mse=np.nan), "hms", MSE, epoch=30), MSE)

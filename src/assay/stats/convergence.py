@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -40,15 +41,26 @@ def converged(values: Sequence[float], epochs: Sequence[int], window: int = 25, 
         raise AssayError("epochs must be in ascending order, each once")
     if window < 1 or not sd >= 0:
         raise AssayError(f"window={window} must be at least 1, and sd={sd} must not be negative")
+    stable = np.flatnonzero(window_sds(values, epochs, window) <= sd)
+    return int(epochs[stable[0]]) if len(stable) else None
+
+
+def window_sds(values: Sequence[float], epochs: Sequence[int], window: int) -> np.ndarray[Any, Any]:
+    """Standard deviation (of n − 1) of the values in the window that ends at each epoch; NaN if it is not a whole one.
+
+    Example:
+        >>> window_sds([0.1, 0.2, 0.3, 0.3], [5, 10, 15, 20], window=10).round(3).tolist()
+        [nan, nan, 0.1, 0.058]
+    """
     measured = np.asarray(values, dtype=np.float64)
+    sds = np.full(len(measured), np.nan)
     first = 0
     for last, epoch in enumerate(epochs):
         while epochs[first] < epoch - window:
             first += 1
-        covered = epochs[0] <= epoch - window
-        if covered and last > first and measured[first : last + 1].std(ddof=1) <= sd:
-            return int(epoch)
-    return None
+        if epochs[0] <= epoch - window and last > first:
+            sds[last] = measured[first : last + 1].std(ddof=1)
+    return sds
 
 
 def population_threshold(population: Iterable[float]) -> float:

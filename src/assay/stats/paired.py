@@ -30,6 +30,21 @@ def standard_error(values: Array, axis: int = -1) -> Array:
     return np.asarray(values.std(axis=axis, ddof=1) / np.sqrt(n))
 
 
+def t_interval(values: Array) -> tuple[float, float]:
+    """95 % interval of a mean, x̄ ± t·s/√n with Student's t of n − 1 degrees of freedom; NaN for fewer than two values.
+
+    Example:
+        >>> low, high = t_interval(np.array([1.0, 2.0, 3.0]))
+        >>> round(low, 3), round(high, 3)
+        (-0.484, 4.484)
+    """
+    n = len(values)
+    if n < 2:
+        return float("nan"), float("nan")
+    mean, half = float(values.mean()), float(stats.t.ppf(0.975, n - 1)) * float(standard_error(values))
+    return mean - half, mean + half
+
+
 def paired_t_p(differences: Array) -> float:
     """Two-sided p of the paired t test, t = d̄/(s/√n) with n − 1 degrees of freedom.
 

@@ -13,8 +13,8 @@ import pandas as pd
 from assay.core.errors import AssayError
 from assay.stats.bootstrap import bootstrap_draws, percentile_interval
 from assay.stats.convergence import below_population, population_threshold
-from assay.studies.stopping import Better, Outcome, outcome_at
-from assay.studies.trajectories import EPOCH, NETWORK, each_network, require_trajectories
+from assay.studies.stopping import Better, Outcome, outcome_at, sign_of
+from assay.studies.trajectories import EPOCH, each_network, require_trajectories
 
 Array = np.ndarray[Any, Any]
 NAN = float("nan")
@@ -38,25 +38,23 @@ def discard_below_population(
 
     Blanchard et al. 2019, §4.3.
     """
-    if better not in ("higher", "lower"):
-        raise AssayError(f"better={better!r} is not 'higher' or 'lower'")
+    sign = sign_of(better)
     require_trajectories(trajectories, [signal, outcome.performance, outcome.cost])
-    sign = 1 if better == "higher" else -1
-    then = trajectories[trajectories[EPOCH] == epoch].set_index(NETWORK)[signal] * sign
-    if then.notna().sum() < 2:
+    population = sign * trajectories[trajectories[EPOCH] == epoch][signal].to_numpy(dtype=float)
+    if (~np.isnan(population)).sum() < 2:
         raise AssayError(
             f"epoch={epoch}: fewer than two networks have {signal!r} then; choose an epoch that was measured"
         )
-    population = then.to_numpy(dtype=float)
+    threshold = sign * population_threshold(population)
     rows = []
     for network, of_network in each_network(trajectories):
-        value = float(then.get(network, NAN))
         end = of_network.iloc[-1]
         there = of_network[of_network[EPOCH] == epoch]
-        kept = not len(there) or not below_population(value, population)
+        value = float(there[signal].iloc[0]) if len(there) else NAN
+        kept = not len(there) or not below_population(sign * value, population)
         stop = end if kept else there.iloc[0]
-        found = {"network": network, "signal": signal, "kept": kept, "value": sign * value}
-        rows.append({**found, "threshold": sign * population_threshold(population), **outcome_at(stop, end, outcome)})
+        found = {"network": network, "signal": signal, "kept": kept, "value": value, "threshold": threshold}
+        rows.append({**found, **outcome_at(stop, end, outcome)})
     return pd.DataFrame(rows)
 
 
@@ -77,14 +75,17 @@ def discard_summary(discarded: pd.DataFrame, outcome: Outcome, draws: int = 2000
         ``value``, ``low`` and ``high`` (percentile bootstrap over networks), and ``n``.
     """
     known = discarded[discarded["full_performance"].notna()]
+    if not len(known):
+        raise AssayError(f"no network has {outcome.performance!r} at the end, by which the best could be told")
     values = known[["cost", "full_cost", "kept", "full_performance"]].to_numpy(dtype=float)
     values[:, 3] *= outcome.sign
+    found = _saved_kept_regret(values)
     drawn = bootstrap_draws(values, _saved_kept_regret, draws, seed)
     rows = []
     for i, quantity in enumerate(("time saved", "share kept", "best lost", "best lost at random")):
         low, high = percentile_interval(drawn[:, i][np.isfinite(drawn[:, i])])
-        value = float(_saved_kept_regret(values)[i])
-        rows.append({"quantity": quantity, "value": value, "low": float(low), "high": float(high), "n": len(values)})
+        ends = {"low": float(low), "high": float(high)}
+        rows.append({"quantity": quantity, "value": float(found[i]), **ends, "n": len(values)})
     return pd.DataFrame(rows)
 
 

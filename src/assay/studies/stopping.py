@@ -13,12 +13,11 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from assay.core.errors import AssayError
 from assay.stats.bootstrap import bootstrap_draws, percentile_interval
-from assay.stats.convergence import converged
-from assay.stats.paired import standard_error
+from assay.stats.convergence import converged, window_sds
+from assay.stats.paired import t_interval
 from assay.studies.trajectories import EPOCH, each_network, require_trajectories
 
 Array = np.ndarray[Any, Any]
@@ -41,13 +40,19 @@ class Outcome:
     cost: str = EPOCH
 
     def __post_init__(self) -> None:
-        if self.better not in ("higher", "lower"):
-            raise AssayError(f"better={self.better!r} is not 'higher' or 'lower'")
+        sign_of(self.better)
 
     @property
     def sign(self) -> int:
         """1 where higher is better, −1 where lower is."""
-        return 1 if self.better == "higher" else -1
+        return sign_of(self.better)
+
+
+def sign_of(better: Better) -> int:
+    """1 where higher is better, −1 where lower is; an error for anything else."""
+    if better not in ("higher", "lower"):
+        raise AssayError(f"better={better!r} is not 'higher' or 'lower'")
+    return 1 if better == "higher" else -1
 
 
 def stop_when_converged(
@@ -107,12 +112,12 @@ def stopping_summary(stopped: pd.DataFrame, draws: int = 2000, seed: int = 0) ->
         values = known[["cost", "full_cost", "lost", "stopped"]].to_numpy(dtype=float)
         if not len(values):
             raise AssayError(f"no network has a performance both where {signal!r} stops it and at the end")
+        found = _saved_lost_stopped(values)
         drawn = bootstrap_draws(values, _saved_lost_stopped, draws, seed)
         low, high = percentile_interval(drawn) if len(drawn) else (np.full(3, NAN),) * 2
         for i, quantity in enumerate(("time saved", "performance lost", "networks stopped")):
-            ends = {"low": float(low[i]), "high": float(high[i])}
-            value = float(_saved_lost_stopped(values)[i])
-            rows.append({"signal": signal, "sd": sd, "quantity": quantity, "value": value, **ends, "n": len(values)})
+            number = {"value": float(found[i]), "low": float(low[i]), "high": float(high[i]), "n": len(values)}
+            rows.append({"signal": signal, "sd": sd, "quantity": quantity, **number})
     return pd.DataFrame(rows)
 
 
@@ -135,17 +140,15 @@ def saving_tradeoff(
     require_trajectories(trajectories, [signal, outcome.performance, outcome.cost])
     if count < 2:
         raise AssayError(f"count={count} must be at least 2 thresholds")
-    spreads = _all_spreads(trajectories, signal, outcome, window)
+    spreads = _spreads(_windows(trajectories, signal, outcome, window))
     rows = []
     for sd in np.unique(np.quantile(spreads, np.linspace(0, 1, count), method="nearest")):
         stopped = stop_when_converged(trajectories, signal, outcome, window, float(sd))
         lost = stopped["lost"].dropna().to_numpy(dtype=float)
-        n = len(lost)
-        half = float(stats.t.ppf(0.975, n - 1)) * float(standard_error(lost)) if n > 1 else NAN
-        mean = float(lost.mean()) if n else NAN
-        saved = float(1 - stopped["cost"].sum() / stopped["full_cost"].sum())
-        ends = {"low": mean - half, "high": mean + half}
-        rows.append({"signal": signal, "sd": float(sd), "saved": saved, "lost": mean, **ends, "n": n})
+        mean = float(lost.mean()) if len(lost) else NAN
+        low, high = t_interval(lost)
+        found = {"saved": _time_saved(stopped), "lost": mean, "low": low, "high": high, "n": len(lost)}
+        rows.append({"signal": signal, "sd": float(sd), **found})
     return pd.DataFrame(rows)
 
 
@@ -165,8 +168,8 @@ def matching_threshold(
         window: Number of epochs during which the signal must be stable.
     """
     require_trajectories(trajectories, [signal, outcome.performance, outcome.cost])
-    networks = [_Windows.of(rows, signal, outcome.cost, window) for _, rows in each_network(trajectories)]
-    spreads = _all_spreads(trajectories, signal, outcome, window)
+    networks = _windows(trajectories, signal, outcome, window)
+    spreads = _spreads(networks)
     full_cost = sum(network.full_cost for network in networks)
     savings = [1 - sum(network.cost(sd) for network in networks) / full_cost for sd in spreads]
     return float(spreads[int(np.argmin(np.abs(np.array(savings) - saved)))])
@@ -198,8 +201,9 @@ def compare_signals(
         and the thresholds ``first_sd`` and ``second_sd``.
     """
     one = stop_when_converged(trajectories, first, outcome, window, sd)
-    saved = 1 - one["cost"].sum() / one["full_cost"].sum()
-    matched = matching_threshold(trajectories, second, outcome, saved, window) if second_sd is None else second_sd
+    matched = second_sd
+    if matched is None:
+        matched = matching_threshold(trajectories, second, outcome, _time_saved(one), window)
     other = stop_when_converged(trajectories, second, outcome, window, matched)
     rows = []
     for quantity in ("saved", "lost"):
@@ -207,17 +211,16 @@ def compare_signals(
         pairs = pairs[:, np.isfinite(pairs).all(axis=0)]
         apart = pairs[0] - pairs[1]
         n = len(apart)
-        half = float(stats.t.ppf(0.975, n - 1)) * float(standard_error(apart)) if n > 1 else NAN
         means = pairs.mean(axis=1) if n else (NAN, NAN)
-        mean = float(apart.mean()) if n else NAN
+        low, high = t_interval(apart)
         rows.append(
             {
                 "quantity": quantity,
                 "first": float(means[0]),
                 "second": float(means[1]),
-                "difference": mean,
-                "low": mean - half,
-                "high": mean + half,
+                "difference": float(apart.mean()) if n else NAN,
+                "low": low,
+                "high": high,
                 "n": n,
                 "first_sd": sd,
                 "second_sd": matched,
@@ -248,14 +251,9 @@ def _saved_lost_stopped(values: Array) -> Array:
     return np.array([1 - cost.sum() / full_cost.sum(), lost.mean(), stopped.mean()])
 
 
-def _all_spreads(trajectories: pd.DataFrame, signal: str, outcome: Outcome, window: int) -> Array:
-    """The SDs that the signal has in windows of any network, in ascending order."""
-    of_networks = [_Windows.of(rows, signal, outcome.cost, window).sds for _, rows in each_network(trajectories)]
-    spreads = np.unique(np.concatenate(of_networks))
-    finite: Array = spreads[np.isfinite(spreads)]
-    if not len(finite):
-        raise AssayError(f"signal={signal!r} was measured for no window of {window} epochs: give a shorter window")
-    return finite
+def _time_saved(stopped: pd.DataFrame) -> float:
+    """The share of the training time of all networks together that stopping saves."""
+    return float(1 - stopped["cost"].sum() / stopped["full_cost"].sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,18 +264,27 @@ class _Windows:
     costs: Array
     full_cost: float
 
-    @classmethod
-    def of(cls, rows: pd.DataFrame, signal: str, cost: str, window: int) -> _Windows:
-        measured = rows[rows[signal].notna()]
-        epochs, values, costs = (measured[name].to_numpy(dtype=float) for name in (EPOCH, signal, cost))
-        sds = np.full(len(epochs), NAN)
-        for i, end in enumerate(epochs):
-            inside = (epochs >= end - window) & (epochs <= end)
-            if epochs[0] <= end - window and inside.sum() > 1:
-                sds[i] = values[inside].std(ddof=1)
-        return cls(sds, costs, float(rows[cost].iloc[-1]))
-
     def cost(self, sd: float) -> float:
         """What training costs until a window has at most this SD, or to the end."""
         settled = np.flatnonzero(self.sds <= sd)
         return float(self.costs[settled[0]]) if len(settled) else self.full_cost
+
+
+def _windows(trajectories: pd.DataFrame, signal: str, outcome: Outcome, window: int) -> list[_Windows]:
+    """The windows of every network; an error if none of them is whole."""
+    networks = []
+    for _, rows in each_network(trajectories):
+        measured = rows[rows[signal].notna()]
+        sds = window_sds(measured[signal].tolist(), measured[EPOCH].tolist(), window)
+        costs = measured[outcome.cost].to_numpy(dtype=float)
+        networks.append(_Windows(sds, costs, float(rows[outcome.cost].iloc[-1])))
+    if not any(np.isfinite(network.sds).any() for network in networks):
+        raise AssayError(f"signal={signal!r} was measured for no window of {window} epochs: give a shorter window")
+    return networks
+
+
+def _spreads(networks: list[_Windows]) -> Array:
+    """The SDs that the signal has in windows of any network, in ascending order."""
+    spreads = np.unique(np.concatenate([network.sds for network in networks]))
+    finite: Array = spreads[np.isfinite(spreads)]
+    return finite

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from assay.core.errors import AssayError
 from assay.studies.agreement import require_columns
 
-Array = np.ndarray[Any, Any]
 NETWORK, EPOCH = "network", "epoch"
 
 

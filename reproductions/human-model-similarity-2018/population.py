@@ -128,7 +128,7 @@ class Shown:
 
     def rdm(self, subject: Subject) -> LayerRdm:
         """The RDM of the R units of all levels together."""
-        layers = [layer for layer in subject.layers if layer.startswith("R")]
+        layers = [f"R{level}" for level in range(subject.module.levels)]
         return layer_rdms(subject, self.people.images.array, layers)["all"]
 
     def similarity(self, subject: Subject) -> float:

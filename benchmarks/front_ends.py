@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import functools
 import statistics
-import time
 from collections.abc import Callable
 
 import torch
-from timing import arguments, race, ratio, where
+from timing import arguments, race, race_on_cpu, ratio, where
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -75,20 +74,6 @@ def periphery(frames: int, device: str) -> tuple[nn.Module, Tensor, dict[str, Wo
             torch.fft.ifft2(band)
 
     return model, x, {"bound": bound}
-
-
-def cpu_seconds(work: Work) -> float:
-    before = time.process_time()
-    work()
-    return time.process_time() - before
-
-
-def race_on_cpu(contestants: dict[str, Work], rounds: int) -> dict[str, list[float]]:
-    """CPU seconds of each contestant in each round, which do not depend on what else the machine does."""
-    for work in contestants.values():
-        work()
-    turns = [{name: cpu_seconds(work) for name, work in contestants.items()} for _ in range(rounds)]
-    return {name: [turn[name] for turn in turns] for name in contestants}
 
 
 def main() -> None:

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import time
 import warnings
-from collections.abc import Callable
 
 import numpy as np
 from threadpoolctl import threadpool_limits
+from timing import cpu_seconds
 
 from assay import bootstrap_rdms, rdm
 from assay.measures.similarity.resampling import pair_weights
@@ -36,12 +35,6 @@ def problem(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     seen = rng.normal(size=(STIMULI, 20))
     return rdm(seen)[None], np.stack([rdm(seen + 2 * rng.normal(size=seen.shape)) for _ in range(SUBJECTS)])
-
-
-def cpu_seconds(work: Callable[[], object]) -> float:
-    start = time.process_time()
-    work()
-    return time.process_time() - start
 
 
 def sums_alone(model: np.ndarray, data: np.ndarray, draws: int) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import resource
 import statistics
-import time
 import warnings
 from collections.abc import Callable
 
@@ -18,7 +17,7 @@ import torch
 from scipy.linalg import blas
 from scipy.spatial import distance
 from threadpoolctl import threadpool_limits
-from timing import arguments, race, ratio, where
+from timing import arguments, cpu_seconds, race, ratio, where
 
 from assay import rdm
 from assay.core.determinism import reproducible
@@ -29,12 +28,6 @@ GPU_STIMULI, GPU_FEATURES = 10_000, 100_000
 
 def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def cpu_seconds(work: Callable[[], object]) -> float:
-    start = time.process_time()
-    work()
-    return time.process_time() - start
 
 
 def rsatoolbox_rdm() -> Callable[[np.ndarray], object]:

@@ -55,6 +55,20 @@ def race(contestants: dict[str, Callable[[], object]], device: str, rounds: int)
     return times
 
 
+def cpu_seconds(work: Callable[[], object]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def race_on_cpu(contestants: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """CPU seconds of each contestant in each round, which do not depend on what else the machine does."""
+    for work in contestants.values():
+        work()
+    turns = [{name: cpu_seconds(work) for name, work in contestants.items()} for _ in range(rounds)]
+    return {name: [turn[name] for turn in turns] for name in contestants}
+
+
 def ratio(times: dict[str, list[float]], name: str, to: str) -> float:
     return statistics.median(a / b for a, b in zip(times[name], times[to], strict=True))
 

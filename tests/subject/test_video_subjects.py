@@ -64,6 +64,17 @@ def test_stills_are_shown_for_some_frames_and_the_first_response_is_dropped(subj
     assert stills.shape == (3, 3 * 4, 4, 4) and torch.equal(stills, shown[:, 1:].flatten(1, 2))
 
 
+def test_a_layer_with_one_number_for_each_frame_drops_the_first_too():
+    class Brightness(torch.nn.Module):
+        video = True
+
+        def forward(self, frames: torch.Tensor) -> torch.Tensor:
+            return frames.mean((2, 3, 4)) + torch.arange(frames.shape[1])
+
+    stills = record_stills(assay.Subject(Brightness()), torch.zeros(2, 3, 8, 8), frames=4)["output"]
+    assert stills.tolist() == [[1, 2, 3], [1, 2, 3]]
+
+
 def test_stills_are_shown_to_a_network_of_images_as_they_are():
     subject = assay.Subject(torch.nn.Flatten())
     pictures = torch.rand(3, 3, 8, 8)

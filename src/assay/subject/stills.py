@@ -53,8 +53,9 @@ def visit_stills(
         raise AssayError(f"still pictures are N×C×H×W, not {tuple(pictures.shape)}: a video is shown by Subject.visit")
 
     def visit(layer: str, output: Tensor) -> None:
-        over_time = output.dim() >= 3 and output.shape[:2] == (len(pictures), frames)
-        visitor(layer, output[:, 1:].flatten(1, 2) if over_time else output)
+        if output.shape[:2] == (len(pictures), frames):
+            output = output[:, 1:].flatten(1, min(2, output.dim() - 1))
+        visitor(layer, output)
 
     subject.visit(pictures.unsqueeze(1).expand(-1, frames, -1, -1, -1), visit, layers, repeats=repeats)
 

@@ -131,6 +131,16 @@ def test_baselines_and_ceiling_are_rows_on_the_scale_that_is_theirs():
     np.testing.assert_allclose(bounds.subject_mean, noise_ceiling(PEOPLE), atol=1e-12)
 
 
+def test_an_image_of_one_colour_has_distances_but_no_correlations():
+    images = IMAGES.copy()
+    images[3] = 0.5
+    undefined = rows(HumanSimilarity((images, PEOPLE), bootstrap=0)(network()))
+    assert not {"pixels", "grey pixels"} & set(undefined.index)
+    table = rows(HumanSimilarity((images, PEOPLE), metric="euclidean", bootstrap=0)(network()))
+    expected = compare_rdms(rdm(images, "euclidean"), PEOPLE.mean(axis=0))
+    assert table.hms["pixels"] == pytest.approx(expected, abs=1e-12) and "grey pixels" in table.index
+
+
 def test_intervals_hold_the_values_and_networks_are_compared_in_pairs():
     measure = HumanSimilarity((IMAGES, PEOPLE), layers=[-1], bootstrap=100)
     first, second = (measure.measured(subject) for subject in (network(), Subject(nn.Flatten(), "flat")))
@@ -204,7 +214,7 @@ def asymmetric() -> np.ndarray:
         (lambda: HumanSimilarity((IMAGES, PEOPLE), metric="mahalanobis"), "metric='mahalanobis' has no running sum"),
         (lambda: HumanSimilarity((IMAGES, PEOPLE), method="spearmen"), "method='spearmen' is unknown"),
         (lambda: HumanSimilarity((IMAGES, PEOPLE), method="whitened-cosine"), "give bootstrap=0"),
-        (lambda: HumanSimilarity((IMAGES, PEOPLE), frames=1), "frames=1 must be at least 2"),
+        (lambda: HumanSimilarity((IMAGES, PEOPLE), frames=1), "frames=1 must be a whole number from 2"),
         (lambda: HumanSimilarity((IMAGES, PEOPLE), batch_size=1), "batch_size=1"),
         (lambda: HumanSimilarity((IMAGES, PEOPLE), bootstrap=1), "bootstrap=1"),
     ],

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.measures.similarity.rdm import category_rdm, rdm
+from assay.core.arrays import as_tensor
+from assay.measures.similarity.rdm import RunningRdm, category_rdm
 from assay.networks.front_ends.retina_v1 import RetinaV1
 from assay.stimuli.human import HumanStimuli
 from assay.stimuli.transforms import Grey, Resize
@@ -27,12 +28,12 @@ def baseline_rdms(stimuli: HumanStimuli, metric: str = "correlation") -> dict[st
       is learned;
     - one for each of the stimuli's categories: 0 for two images of the same category, 1 for others.
 
-    Those whose dissimilarities are undefined (an image of one colour) are left out, and so are constant ones. They are
-    computed once for the same stimuli and metric.
+    Those with undefined dissimilarities (correlations with an image of one colour) are left out, and so are constant
+    ones. They are computed once for the same stimuli and metric.
 
     Args:
         stimuli: The images and their categories.
-        metric: The metric of the RDMs of pixels and of early vision, as in `rdm`.
+        metric: The metric of the RDMs of pixels and of early vision, as in `RunningRdm`.
     """
     key = (stimuli.fingerprint, metric)
     if key not in _remembered:
@@ -43,14 +44,19 @@ def baseline_rdms(stimuli: HumanStimuli, metric: str = "correlation") -> dict[st
 
 
 def _made(stimuli: HumanStimuli, metric: str) -> dict[str, Array]:
-    images = torch.from_numpy(stimuli.images.array.copy())
+    images = as_tensor(stimuli.images.array)
     responses = {PIXELS: images}
     if images.shape[1] in (1, 3):
         grey = Grey()(images)
         if images.shape[1] == 3:
             responses[GREY] = grey
         responses[EARLY_VISION] = _early_vision(grey)
-    rdms = {name: np.asarray(rdm(values.flatten(1), metric)) for name, values in responses.items() if _varies(values)}
+    rdms: dict[str, Array] = {}
+    for name, values in responses.items():
+        running = RunningRdm(metric)
+        running.add(values)
+        if not len(running.undefined_stimuli()):
+            rdms[name] = np.asarray(running.rdm())
     rdms |= {name: category_rdm(labels) for name, labels in stimuli.categories.items()}
     return {name: values for name, values in rdms.items() if np.ptp(values) > 0}
 
@@ -59,9 +65,3 @@ def _early_vision(grey: Tensor) -> Tensor:
     model = RetinaV1(_SIDE).eval()
     with torch.no_grad():
         return torch.cat([model(Resize(_SIDE)(part)) for part in torch.split(grey, 16)])
-
-
-def _varies(values: Tensor) -> bool:
-    """Whether every image has more than one value, so that its correlation with others is defined."""
-    flat = values.flatten(1)
-    return bool((flat.amax(1) > flat.amin(1)).all())

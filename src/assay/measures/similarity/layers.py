@@ -23,6 +23,7 @@ from assay.core.errors import AssayError
 from assay.core.progress import report
 from assay.measures.similarity.rdm import RunningRdm
 from assay.subject.layers import ALL, Layers
+from assay.subject.stills import FRAMES, visit_stills
 from assay.subject.subject import Subject
 
 Array = np.ndarray[Any, Any]
@@ -52,7 +53,7 @@ def layer_rdms(
     layers: Layers = ALL,
     *,
     metric: str = "correlation",
-    frames: int = 5,
+    frames: int = FRAMES,
     batch_size: int | None = None,
 ) -> dict[str, LayerRdm]:
     """The RDM of each layer of a network, and of all of them together under the name ``all``.
@@ -64,7 +65,7 @@ def layer_rdms(
         images: The stimuli, m×C×H×W.
         layers: Layers to record; all by default.
         metric: ``correlation``, ``euclidean`` or ``cosine``, as in `rdm`.
-        frames: Number of time steps for which each image is shown to a network of video; the first is left out.
+        frames: Number of time steps for which each image is shown to a network of videos; see `visit_stills`.
         batch_size: Number of images at once. By default all, up to 256 (1024 on a GPU).
 
     Example:
@@ -81,8 +82,7 @@ def layer_rdms(
         for number, (places, total) in enumerate(_passes(len(images), at_once)):
             sums = _Sums(subject, metric, len(places))
             batch = torch.from_numpy(np.ascontiguousarray(images[places]))
-            shown = as_frames(batch, frames) if subject.video else batch
-            subject.visit(shown, sums.add, layers, repeats=False)
+            visit_stills(subject, batch, sums.add, layers, frames=frames, repeats=False)
             for layer, (running, status) in sums.with_all().items():
                 into = collected.setdefault(layer, _Collected(len(images)))
                 into.put(places, running, status)
@@ -91,11 +91,6 @@ def layer_rdms(
     repeats = subject.repeats(layers)
     rdms = {layer: found[repeats.get(layer, layer)] for layer in subject.choose(layers)}
     return rdms | {TOGETHER: found[TOGETHER]}
-
-
-def as_frames(images: Tensor, frames: int) -> Tensor:
-    """Still images m×C×H×W as videos m×T×C×H×W in which nothing moves, without a copy."""
-    return images[:, None].expand(-1, frames, -1, -1, -1)
 
 
 def _passes(m: int, at_once: int) -> Iterator[tuple[Array, int]]:
@@ -116,15 +111,13 @@ class _Sums:
         self.layers: dict[str, RunningRdm | None] = {}
 
     def add(self, layer: str, output: Tensor) -> None:
-        """Add what a layer returned; without the first time step of a video."""
+        """Add what a layer returned."""
         if layer == TOGETHER:
             raise AssayError(f"a layer of {self.subject.name!r} is called 'all', as all layers together are: rename it")
         if not self.subject.is_per_sample(layer) or len(output) != self.stimuli:
             self.layers[layer] = None
             return
         values = torch.view_as_real(output) if output.is_complex() else output
-        if self.subject.video:
-            values = values[:, 1:]
         running = RunningRdm(self.metric)
         running.add(values.reshape(self.stimuli, -1))
         self.layers[layer] = running

@@ -11,14 +11,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-import torch
 
+from assay.core.arrays import as_tensor
 from assay.core.errors import AssayError
 from assay.measures.base import Measure, require_batch_size
 from assay.measures.evidence import DRAWS, Measured
 from assay.measures.similarity.baselines import baseline_rdms
 from assay.measures.similarity.compare import compare_rdms, method_named
-from assay.measures.similarity.layers import TOGETHER, LayerRdm, as_frames, layer_rdms
+from assay.measures.similarity.layers import TOGETHER, LayerRdm, layer_rdms
 from assay.measures.similarity.rdm import RunningRdm
 from assay.measures.similarity.scores import Score, score_rdms
 from assay.measures.table import NAN, Predictor, require_sample
@@ -28,6 +28,7 @@ from assay.stimuli.human import HumanStimuli
 from assay.stimuli.rdm_pictures import rdm_as_png, strip_of_thumbnails
 from assay.stimuli.rdms import RdmSet, as_vectors
 from assay.subject.layers import ALL, Layers
+from assay.subject.stills import FRAMES, require_frames, visit_stills
 from assay.subject.subject import Subject
 from assay.subject.taking import showing
 
@@ -123,7 +124,7 @@ class HumanSimilarity(Measure):
     layers: Layers = ALL
     metric: str = "correlation"
     method: str = "spearman"
-    frames: int = 5
+    frames: int = FRAMES
     bootstrap: int = 200
     seed: int = 0
     batch_size: int | None = None
@@ -146,16 +147,13 @@ class HumanSimilarity(Measure):
             raise AssayError(
                 f"method={self.method!r} is not defined for resamples of images: give bootstrap=0, or method='cosine'"
             )
-        if self.frames < 2:
-            raise AssayError(f"frames={self.frames} must be at least 2: the first time step is left out")
+        require_frames(self.frames)
 
     def check(self, subject: Subject) -> None:
         """Check that the network takes an image, and has the layers."""
-        first = torch.from_numpy(self.stimuli.images.array[:1].copy())
+        first = as_tensor(self.stimuli.images.array[:1])
         with showing("human similarity shows images"):
-            subject.visit(
-                as_frames(first, self.frames) if subject.video else first, lambda layer, output: None, self.layers
-            )
+            visit_stills(subject, first, lambda layer, output: None, self.layers, frames=self.frames)
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Show all images once; one row per layer, for all layers together, per baseline and bound of the ceiling."""

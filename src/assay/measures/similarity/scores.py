@@ -11,19 +11,19 @@ import numpy as np
 from assay.measures.similarity.ceiling import NoiseCeiling, noise_ceiling
 from assay.measures.similarity.compare import compare_rdms
 from assay.measures.similarity.inference import RdmBootstrap, bootstrap_rdms
+from assay.measures.table import NAN
 from assay.stimuli.human import HumanStimuli
 
 Array = np.ndarray[Any, Any]
-_NAN = float("nan")
 
 
 @dataclass(frozen=True)
 class Score:
     """A number with the ends of its 95 % interval, and its value in resamples where there are any."""
 
-    value: float = _NAN
-    low: float = _NAN
-    high: float = _NAN
+    value: float = NAN
+    low: float = NAN
+    high: float = NAN
     draws: Array | None = None
 
 

@@ -17,8 +17,7 @@ from assay.core.progress import report
 from assay.measures.base import batch_size as default_batch_size
 from assay.measures.base import require_batch_size
 from assay.measures.table import require_sample
-from assay.stats.differences import interval
-from assay.stats.evidence import Evidence
+from assay.stats.proportions import wilson
 from assay.stimuli.datasets import as_labelled
 from assay.stimuli.labelled import Labelled
 from assay.subject.as_subject import as_subject
@@ -228,7 +227,7 @@ class _AsModule(nn.Module):
 
 
 def _row(norm: Norm, epsilon: float, accuracy: float, n: int, hidden: int) -> dict[str, Any]:
-    low, high = interval(Evidence("robust accuracy", accuracy, n=n, proportion=True)) or (accuracy, accuracy)
+    low, high = wilson(accuracy, n)
     status = "ok"
     if hidden and epsilon:
         status = f"{hidden} inputs have a gradient of 0 and could not be attacked: the accuracy may be too high"

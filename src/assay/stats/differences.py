@@ -11,7 +11,7 @@ from scipy import stats
 from assay.stats.bootstrap import percentile_interval
 from assay.stats.evidence import Array, Evidence
 from assay.stats.paired import standard_error
-from assay.stats.proportions import mean_interval
+from assay.stats.proportions import mean_interval, wilson
 
 _FEWEST_DRAWS = 50
 
@@ -119,7 +119,7 @@ def interval(evidence: Evidence) -> tuple[float, float] | None:
         half = _quantile(0.975, len(values) - 1) * _error_of_mean(values, evidence.overlap)
         return float(values.mean()) - half, float(values.mean()) + half
     if evidence.proportion and evidence.n and np.isfinite(evidence.value):
-        return _wilson(evidence.value, evidence.n)
+        return wilson(evidence.value, evidence.n)
     draws = evidence.draws[np.isfinite(evidence.draws)]
     if len(draws) < _FEWEST_DRAWS:
         return None
@@ -130,15 +130,6 @@ def interval(evidence: Evidence) -> tuple[float, float] | None:
 def _error_of_mean(values: Array, overlap: float) -> float:
     """Standard error s√(1/n + r) of the mean of parts that each use a share r of the inputs, where they overlap."""
     return float(standard_error(values)) * sqrt(1 + overlap * len(values))
-
-
-def _wilson(share: float, n: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a proportion: (p + z²/2n ± z√(p(1 − p)/n + z²/4n²)) / (1 + z²/n)."""
-    z = _quantile(0.975, inf)
-    middle = share + z**2 / (2 * n)
-    half = z * sqrt(max(share * (1 - share), 0.0) / n + z**2 / (4 * n**2))
-    low, high = (middle - half) / (1 + z**2 / n), (middle + half) / (1 + z**2 / n)
-    return (low if share > 0 else 0.0), (high if share < 1 else 1.0)
 
 
 def _quantile(level: float, df: float) -> float:

@@ -1,4 +1,4 @@
-"""Proportions whose trials come in clusters, such as the accuracy over several pictures of each object."""
+"""Intervals of proportions, also of those whose trials come in clusters, such as several pictures of each object."""
 
 from __future__ import annotations
 
@@ -10,6 +10,28 @@ from scipy import stats
 
 Array = np.ndarray[Any, Any]
 NAN = float("nan")
+_NORMAL = float(stats.norm.ppf(0.975))
+
+
+def wilson(share: float, n: float, quantile: float = _NORMAL) -> tuple[float, float]:
+    """Wilson's interval of a proportion p of n: (p + z²/2n ± z√(p(1 − p)/n + z²/4n²)) / (1 + z²/n), of 95 % by default.
+
+    Args:
+        share: The proportion p.
+        n: Number of independent trials.
+        quantile: The quantile z, by default the normal one for 95 %.
+
+    Example:
+        >>> low, high = wilson(1.0, 100)
+        >>> round(low, 3), high
+        (0.963, 1.0)
+
+    Wilson 1927.
+    """
+    middle = share + quantile**2 / (2 * n)
+    half = quantile * sqrt(max(share * (1 - share), 0.0) / n + quantile**2 / (4 * n**2))
+    low, high = (middle - half) / (1 + quantile**2 / n), (middle + half) / (1 + quantile**2 / n)
+    return (low if share > 0 else 0.0), (high if share < 1 else 1.0)
 
 
 def mean_interval(parts: Array, most: int | None = None, confidence: float = 0.95) -> tuple[float, float]:
@@ -47,8 +69,4 @@ def mean_interval(parts: Array, most: int | None = None, confidence: float = 0.9
     if 0 < share < 1:
         error = float(np.append(values, 0.5).var(ddof=1)) / n
         m = float(np.clip(share * (1 - share) / error if error > 0 else np.inf, n, max(most or n, n)))
-    t = float(stats.t.ppf((1 + confidence) / 2, n - 1))
-    middle = share + t**2 / (2 * m)
-    half = t * sqrt(max(share * (1 - share), 0.0) / m + t**2 / (4 * m**2))
-    low, high = (middle - half) / (1 + t**2 / m), (middle + half) / (1 + t**2 / m)
-    return (low if share > 0 else 0.0), (high if share < 1 else 1.0)
+    return wilson(share, m, float(stats.t.ppf((1 + confidence) / 2, n - 1)))

@@ -166,6 +166,10 @@ class ObjectMatching(Measure):
         require_frames(self.frames)
         if self.distractors not in DISTRACTORS:
             raise AssayError(f"distractors={self.distractors!r} is unknown{nearest(self.distractors, DISTRACTORS)}")
+        self.galleries()  # which says what is wrong with the pictures before a network is shown any
+
+    def galleries(self) -> Galleries:
+        """The trials: probes, and galleries whose first picture is the match. They depend on no network."""
         present = len(np.unique(self.objects.labels))
         gallery = min(GALLERY, present) if self.gallery is None else self.gallery
         if self.trials < 1 or gallery < 2:
@@ -175,12 +179,7 @@ class ObjectMatching(Measure):
                 f"gallery={gallery} needs as many objects, and there are {present} ({self.objects.source}): give "
                 f"gallery={present}, or more objects"
             )
-        self.galleries()  # which says what is wrong with the pictures before a network is shown any
-
-    def galleries(self) -> Galleries:
-        """The trials: probes, and galleries whose first picture is the match. They depend on no network."""
-        size = self.gallery or min(GALLERY, len(np.unique(self.objects.labels)))
-        return draw_galleries(self.objects, size, self.trials, self.distractors, self.seed)
+        return draw_galleries(self.objects, gallery, self.trials, self.distractors, self.seed)
 
     def check(self, subject: Subject) -> None:
         """Check that the network takes a picture, and has the layer."""
@@ -265,10 +264,9 @@ class ObjectMatching(Measure):
         for number, row in measured.table.iloc[::-1].iterrows():
             by_object = measured.draws.get(int(str(number)), np.zeros(0))
             items = {f"object {i + 1}": float(value) for i, value in enumerate(by_object)}
-            quantity = (
-                "object matching" if row["factor"] == ALL_FACTORS else f"object matching, {row['factor']} changed"
-            )
+            changed = "" if row["factor"] == ALL_FACTORS else f", {row['factor']} changed"
             value, n, status = float(row["accuracy"]), int(row["n"]), str(row["status"])
+            quantity = f"object matching{changed}"
             evidence.append(Evidence(quantity, value, "", "higher", items, n=n, status=status, proportion=True))
         return evidence
 

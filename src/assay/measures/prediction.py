@@ -15,6 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
+from assay.core.arrays import as_tensor
 from assay.core.errors import AssayError
 from assay.core.progress import report
 from assay.measures.base import Measure, require_batch_size
@@ -46,7 +47,7 @@ def next_frame_error(frames: Tensor | Array, predictions: Tensor | Array) -> flo
         >>> next_frame_error(frames, torch.tensor([[9.0], [0.0], [0.5]]))
         0.5
     """
-    x, predicted = torch.as_tensor(frames), torch.as_tensor(predictions)
+    x, predicted = as_tensor(frames), as_tensor(predictions)
     if x.shape != predicted.shape:
         raise AssayError(f"predictions are {tuple(predicted.shape)}, the frames {tuple(x.shape)}: give one for each")
     return float(_squares(_over_time(x)[:, 1:], _over_time(predicted)[:, 1:]).mean())
@@ -59,7 +60,7 @@ def copy_last_error(frames: Tensor | Array) -> float:
         >>> copy_last_error(torch.tensor([[0.0], [1.0], [0.5]]))   # (1 + 1/4) / 2
         0.625
     """
-    x = _over_time(torch.as_tensor(frames))
+    x = _over_time(as_tensor(frames))
     return float(_squares(x[:, 1:], x[:, :-1]).mean())
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from assay.core.arrays import as_tensor
 from assay.core.errors import AssayError, first_line
 from assay.core.fingerprint import fingerprint
 from assay.stimuli.images import channels_first, read_arrays
@@ -145,8 +146,7 @@ class Labelled:
         """
         shown = {}
         for name, array in self.arrays.items():
-            chosen = array[numbers]
-            inputs = torch.from_numpy(chosen if chosen.flags.writeable else chosen.copy()).to(device)
+            inputs = as_tensor(array[numbers]).to(device)
             shown[name] = inputs.float() / 255 if inputs.dtype == torch.uint8 else inputs
         return shown if isinstance(self.inputs, Mapping) else shown[""]
 

@@ -21,12 +21,6 @@ LOGITS = "logits"
 _FEATURES = ("last_hidden_state", "hidden_states", "pooler_output")  # of networks without a classifier
 
 
-def tensor(values: Tensor | Array) -> Tensor:
-    """A tensor of an array's values; an array that may not be written to is copied, because torch warns of it."""
-    frozen = isinstance(values, np.ndarray) and not values.flags.writeable
-    return torch.as_tensor(np.array(values) if frozen else values)
-
-
 def scores_in(output: Any) -> Any:
     """The class scores in what a network returns: a tensor, ``logits``, or the first matrix in anything else.
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from assay.core.arrays import as_tensor
 from assay.core.errors import AssayError
 from assay.measures.base import Measure, batch_size, require_batch_size
 from assay.measures.evidence import Measured
@@ -23,7 +24,7 @@ from assay.stats.bootstrap import bootstrap_interval
 from assay.stats.evidence import Evidence
 from assay.stimuli.labelled import Labelled
 from assay.subject.anatomy import layer_module, require_visible_layers, weighted_layers
-from assay.subject.classifier import Array, tensor
+from assay.subject.classifier import Array
 from assay.subject.dry_run import OUTPUT
 from assay.subject.subject import Subject
 
@@ -51,12 +52,12 @@ def davies_bouldin_index(x: Tensor | Array, labels: Tensor | Array) -> float:
 
     Davies & Bouldin 1979, with their p = 2 and q = 1.
     """
-    points = tensor(x).double().flatten(1)
+    points = as_tensor(x).double().flatten(1)
     if len(points) != len(labels) or not len(points):
         raise AssayError(f"there are {len(points)} points and {len(labels)} labels")
     if not points.isfinite().all():
         raise AssayError("the points have NaN or infinite values")
-    counts = torch.unique(tensor(labels), return_inverse=True, return_counts=True)
+    counts = torch.unique(as_tensor(labels), return_inverse=True, return_counts=True)
     cluster, count = (t.to(points.device) for t in counts[1:])
     if len(count) < 2:
         raise AssayError(f"separation needs at least 2 clusters, there is {len(count)}")

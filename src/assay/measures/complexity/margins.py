@@ -17,7 +17,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from assay.core.arrays import varied_input
+from assay.core.arrays import as_tensor, varied_input
 from assay.core.errors import AssayError
 from assay.core.progress import report
 from assay.measures.base import Measure, batch_size, require_batch_size
@@ -26,7 +26,7 @@ from assay.measures.table import NAN, Predictor, chosen, require_sample, row
 from assay.stats.bootstrap import bootstrap_draws, percentile_interval
 from assay.stats.evidence import Evidence
 from assay.stimuli.labelled import Labelled
-from assay.subject.classifier import Array, batches, require_classes, tensor
+from assay.subject.classifier import Array, batches, require_classes
 from assay.subject.dry_run import OUTPUT
 from assay.subject.gradients import INPUT, differentiate
 from assay.subject.layers import Layers
@@ -50,7 +50,7 @@ def output_margins(scores: Tensor | Array, labels: Tensor | Array) -> Tensor:
 
     Jiang et al. 2020.
     """
-    f, y = tensor(scores), tensor(labels)
+    f, y = as_tensor(scores), as_tensor(labels)
     if f.dim() != 2 or f.shape[1] < 2 or y.shape != f.shape[:1]:
         raise AssayError(f"scores of shape {tuple(f.shape)} are not N×K with a label each, K at least 2")
     if len(y) and not 0 <= int(y.min()) <= int(y.max()) < f.shape[1]:
@@ -74,7 +74,7 @@ def boundary_distances(margins: Tensor | Array, gradients: Tensor | Array) -> Te
 
     Elsayed et al. 2018; Jiang et al. 2019.
     """
-    m, g = tensor(margins), tensor(gradients)
+    m, g = as_tensor(margins), as_tensor(gradients)
     norms = g.flatten(1).norm(dim=1)
     return torch.where(norms > 0, m / norms, torch.nan)
 

@@ -15,6 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from assay.core.arrays import as_tensor
 from assay.core.errors import AssayError
 from assay.core.shapes import shape_of
 from assay.measures.base import Measure
@@ -24,7 +25,7 @@ from assay.measures.complexity.path_operations import ONLY
 from assay.measures.evidence import Measured, from_rows
 from assay.measures.table import NAN, Predictor, chosen, row
 from assay.stats.evidence import Evidence
-from assay.subject.classifier import Array, tensor
+from assay.subject.classifier import Array
 from assay.subject.subject import Subject
 
 Convolution = Literal["reshaped", "circular"]
@@ -43,7 +44,7 @@ def spectral_norm(weight: Tensor | Array, groups: int = 1) -> float:
 
     Yoshida & Miyato 2017, section 3.2.
     """
-    w = tensor(weight).detach().double()
+    w = as_tensor(weight).detach().double()
     return _largest(w.reshape(groups, len(w) // groups, -1))
 
 
@@ -74,7 +75,7 @@ def convolution_norm(
 
     Sedghi, Gupta & Long 2019.
     """
-    w = tensor(weight).detach().double()
+    w = as_tensor(weight).detach().double()
     axes = w.dim() - 2
     strides, dilations = (tuple(v) if isinstance(v, Sequence) else (v,) * axes for v in (stride, dilation))
     if axes < 1 or not len(size) == len(strides) == len(dilations) == axes:

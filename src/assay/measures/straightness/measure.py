@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import torch
-from scipy import stats
 from torch import Tensor
 
+from assay.core.arrays import as_tensor
 from assay.core.errors import AssayError
 from assay.measures.base import Measure, batch_size, require_batch_size
 from assay.measures.evidence import Measured
@@ -23,6 +23,7 @@ from assay.measures.straightness.streaming import PIXELS, follow
 from assay.measures.straightness.tokens import TOKENS, follow_texts
 from assay.measures.table import Predictor
 from assay.stats.evidence import Evidence
+from assay.stats.paired import standard_error, t_interval
 from assay.stimuli.clips import Clip
 from assay.stimuli.sequences import Sequences
 from assay.stimuli.texts import Text, Texts
@@ -45,7 +46,7 @@ def turning_angles(trajectory: Tensor | np.ndarray[Any, Any]) -> Tensor:
 
     Eqs. 1–3.
     """
-    x = torch.as_tensor(trajectory)
+    x = as_tensor(trajectory)
     if x.dim() < 2:
         raise AssayError(f"a trajectory is time × dimensions, not {tuple(x.shape)}")
     if len(x) < 3:
@@ -78,7 +79,7 @@ def curvature(trajectory: Tensor | np.ndarray[Any, Any], batched: bool | None = 
 
     Eq. 4 (whose index is loose: the released code averages the T−2 angles).
     """
-    x = torch.as_tensor(trajectory)
+    x = as_tensor(trajectory)
     if batched is None:
         batched = x.dim() >= 3
     if batched:
@@ -128,7 +129,7 @@ class Straightness(Measure):
         for clip in self.sequences:
             _require_three(clip, sum(1 for _ in islice(clip.checked_frames(), 3)))
         if isinstance(self.sequences, Texts):
-            first = torch.from_numpy(self.sequences.texts[0].ids.copy())[None]
+            first = as_tensor(self.sequences.texts[0].ids)[None]
         else:
             frames, _ = next(iter(self.sequences.batches(1)))
             first = torch.from_numpy(frames[None] if subject.video else frames)
@@ -258,12 +259,5 @@ def _require_three(clip: Clip, frames: int) -> None:
 
 
 def _mean_interval(values: np.ndarray[Any, Any]) -> tuple[float, float, float, float]:
-    n = len(values)
-    if n == 0:
-        return (float("nan"),) * 4
-    mean = float(values.mean())
-    if n == 1:
-        return mean, float("nan"), float("nan"), float("nan")
-    sem = float(values.std(ddof=1) / np.sqrt(n))
-    half = float(stats.t.ppf(0.975, n - 1)) * sem
-    return mean, sem, mean - half, mean + half
+    mean = float(values.mean()) if len(values) else float("nan")
+    return mean, float(standard_error(values)), *t_interval(values)

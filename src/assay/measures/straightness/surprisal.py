@@ -10,8 +10,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from assay.core.arrays import first_tensor
+from assay.core.arrays import as_tensor, first_tensor
 from assay.core.errors import AssayError
+from assay.measures.base import require_batch_size
 from assay.stimuli.texts import as_texts
 from assay.subject.as_subject import as_subject
 
@@ -29,7 +30,7 @@ def surprisal(logits: Tensor | np.ndarray[Any, Any], ids: Tensor | np.ndarray[An
         >>> surprisal(torch.zeros(3, 8), torch.tensor([1, 5, 2]))      # of eight tokens that are equally likely
         tensor([3., 3.], dtype=torch.float64)
     """
-    scores, tokens = torch.as_tensor(logits).double(), torch.as_tensor(ids)
+    scores, tokens = as_tensor(logits).double(), as_tensor(ids)
     if scores.dim() < 2 or scores.shape[:-1] != tokens.shape:
         raise AssayError(
             f"logits of shape {tuple(scores.shape)} do not fit ids of shape {tuple(tokens.shape)}: give scores of the "
@@ -51,6 +52,7 @@ def text_surprisal(network: Any, texts: Any, batch_size: int = 32) -> pd.DataFra
         One row per text: ``sequence``, ``condition``, ``surprisal_bits`` (the mean over tokens after the first) and
         their number ``n``.
     """
+    require_batch_size(batch_size)
     subject, shown_texts = as_subject(network), as_texts(texts)
     means: dict[int, float] = {}
     for ids, indices in shown_texts.by_length(batch_size):

@@ -20,6 +20,7 @@ from assay.measures.straightness.hamiltonian import hamiltonian_draws, potential
 from assay.measures.straightness.observer import axb_log_probabilities, distances
 from assay.measures.straightness.trajectory_model import Trajectories, TrajectoryModel
 from assay.measures.straightness.variational import GaussianPosterior, maximise_bound
+from assay.stats.bootstrap import percentile_interval
 
 Array = np.ndarray[Any, Any]
 _GAUSSIAN_DRAWS = 2000  # from which estimates and intervals are read where the Gaussian serves by itself
@@ -135,12 +136,11 @@ def perceptual_curvatures(
     generator = torch.Generator().manual_seed(seed)
     gaussian = GaussianPosterior(model.start(), generator)
     bounds = maximise_bound(model, gaussian, iterations, _SAMPLES)
-    with torch.no_grad():
-        mean, factor = gaussian.mean.detach(), gaussian.factor()
-        if draws == 0:
-            z = gaussian.draw(_GAUSSIAN_DRAWS)[None].transpose(0, 2)
     if draws:
+        mean, factor = gaussian.mean.detach(), gaussian.factor().detach()
         z = hamiltonian_draws(model.log_density, mean, factor, chains=_CHAINS, draws=draws, generator=generator)
+    else:
+        z = gaussian.draw(_GAUSSIAN_DRAWS).detach()[None].transpose(0, 2)  # as those of one chain
     every = max(1, iterations // 100)
     with torch.no_grad():
         drawn = model.trajectories(z)
@@ -158,18 +158,16 @@ def _result(
     angles = np.degrees(drawn.angles.numpy())
     mean, low, high = _read(angles.mean(1))
     right, _ = axb_log_probabilities(distances(drawn.points, model.first, model.second), drawn.lapse)
-    predicted = dict(
-        zip(zip(model.first.tolist(), model.second.tolist(), strict=True), right.exp().mean(0).tolist(), strict=True)
-    )
+    predicted = np.zeros((seen.frames, seen.frames))
+    predicted[model.first, model.second] = right.exp().mean(0)
     pairs = seen.table()
-    shown_pairs = zip(pairs["first"], pairs["second"], strict=True)
     return PerceptualCurvature(
         curvature_deg=float(mean),
         low=float(low),
         high=float(high),
         angles=_rows("angle_deg", angles, first=1),
         steps=_rows("distance", drawn.steps.numpy(), first=0),
-        pairs=pairs.assign(predicted=[predicted[pair] for pair in shown_pairs]),
+        pairs=pairs.assign(predicted=predicted[pairs["first"], pairs["second"]]),
         lapse=float(drawn.lapse.mean()),
         elbo=bounds[::every],
         settled=settled,
@@ -183,8 +181,7 @@ def _rows(value: str, draws: Array, first: int) -> pd.DataFrame:
 
 def _read(draws: Array) -> tuple[Any, Any, Any]:
     """Mean and 95 % interval over draws."""
-    low, high = np.quantile(draws, [0.025, 0.975], axis=0)
-    return draws.mean(axis=0), low, high
+    return draws.mean(axis=0), *percentile_interval(draws)
 
 
 def _settled(bounds: Array) -> bool:

@@ -42,6 +42,16 @@ def test_any_folder_of_rdms_will_do(tmp_path):
     found = json.loads(humans(tmp_path, "--subjects", "anna,anna,ben", "--method", "spearman", "--json"))
     assert [row["pairs"] for row in found["human-human similarity"]] == [3]
     assert [row["pooled on"] for row in found["noise ceiling"]] == ["ranks", "raw values"] and found["models"] == []
+    (tmp_path / "ben-1.npy").unlink()
+    (pair,) = json.loads(humans(tmp_path, "--method", "pearson", "--json"), parse_constant=pytest.fail)[
+        "human-human similarity"
+    ]
+    assert (pair["pairs"], pair["sd"]) == (1, None), "a NaN, which JSON does not have"
+
+
+def test_bad_calls_are_named(tmp_path):
+    for name in ("anna-1", "anna-2", "ben-1"):
+        np.save(tmp_path / f"{name}.npy", np.random.default_rng(0).random(15))
     with pytest.raises(AssayError, match="--subjects names 2 people for 3 RDMs"):
         humans(tmp_path, "--subjects", "anna,ben")
     with pytest.raises(AssayError, match="does not exist"):

@@ -13,6 +13,7 @@ from assay.cli.terminal import (
     AsJson,
     OnRay,
     Quiet,
+    RayAddress,
     err,
     out,
     print_json,
@@ -86,7 +87,7 @@ def run(
     ] = None,
     processes: Annotated[int, typer.Option(min=1, help="How many runs to do at a time.")] = 1,
     ray: OnRay = False,
-    ray_address: Annotated[str | None, typer.Option(help="Address of a Ray cluster.")] = None,
+    ray_address: RayAddress = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -128,7 +129,7 @@ def compare(
     from assay.broad.protocol import compare_folders
 
     table = compare_folders(a, b, tolerance)
-    rows = [{str(k): v for k, v in row.items()} for row in table.to_dict("records")]
+    rows = table.to_dict("records")
     print_json(rows) if as_json else print_table("sites", rows)
     if (table["agreement"] == "different conclusion").any():
         raise typer.Exit(DIFFERENT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,6 +13,7 @@ from assay.cli.terminal import (
     OnRay,
     Processes,
     Quiet,
+    RunFolder,
     err,
     out,
     print_json,
@@ -38,16 +39,16 @@ def train(
 
     with progress(quiet), code_in(plan.parent):
         done = train_corpus(load_corpus_plan(plan), processes=processes, ray=ray)
-    rows = _rows(done.table)
     brief = ["network", *done.hyperparameters, "train_accuracy", "test_accuracy", "gap", "epochs"]
     if as_json:
-        print_json({"corpus": done.folder.path(), "networks": rows, "left_out": _rows(done.left_out)})
+        tables = {"networks": done.table.to_dict("records"), "left_out": done.left_out.to_dict("records")}
+        print_json({"corpus": done.folder.path(), **tables})
         return
-    print_table(f"{len(done)} networks", _rows(done.table[brief].round(4)))
+    print_table(f"{len(done)} networks", done.table[brief].round(4).to_dict("records"))
     if len(done.left_out):
         print_table(
             f"{len(done.left_out)} left out: the training criterion was not reached",
-            _rows(done.left_out[[*brief, "status"]]),
+            done.left_out[[*brief, "status"]].to_dict("records"),
         )
     out.print(done.folder.path(), markup=False)
 
@@ -55,9 +56,7 @@ def train(
 @corpus.command()
 def study(
     plan: PlanFile,
-    folder: Annotated[
-        str | None, typer.Option("--run", help="Folder of the run, instead of the one that the plan names.")
-    ] = None,
+    folder: RunFolder = None,
     processes: Processes = 0,
     ray: OnRay = False,
     quiet: Quiet = False,
@@ -83,12 +82,13 @@ def study(
     path = write_report(done)
     failures = [{"network": f.subject, "measure": f.measure, "error": f.error} for f in done.failures]
     if as_json:
-        print_json({"run": done.path, "report": path, "ranking": _rows(found.ranking), "failures": failures})
+        ranking = found.ranking.to_dict("records")
+        print_json({"run": done.path, "report": path, "ranking": ranking, "failures": failures})
     else:
         shown = ("measure", "cmi", "cmi_low", "cmi_high", "tau", "status")
         print_table(
             f"{loaded.corpus.name}: {len(loaded.corpus)} networks",
-            _rows(found.ranking[[c for c in shown if c in found.ranking]].round(3)),
+            found.ranking[[c for c in shown if c in found.ranking]].round(3).to_dict("records"),
         )
         for reason in found.ranking.get("cmi_status", [])[:1]:
             err.print(f"no conditional mutual information: {reason}", markup=False)
@@ -99,7 +99,3 @@ def study(
         out.print(path, markup=False)
     if failures:
         raise typer.Exit(CELLS_FAILED)
-
-
-def _rows(table: Any) -> list[dict[str, Any]]:
-    return [{str(k): None if v != v else v for k, v in row.items()} for row in table.to_dict("records")]

@@ -41,19 +41,18 @@ def humans(
     if subjects is not None:
         people = tuple(name.strip() for name in subjects.split(","))
     methods = tuple(method or _METHODS)
+    by_person = _by_person(rdms, people)
     tables = {
         BETWEEN: _between(rdms, methods),
-        CEILING: _ceilings(rdms, people, methods),
-        MODELS: [] if models is None else _models(models, rdms, people),
+        CEILING: _ceilings(by_person, methods),
+        MODELS: _models(models, by_person),
     }
     if as_json:
         print_json(tables)
         return
     print_table(f"Human-human similarity over all pairs of {len(rdms)} RDMs", [_brief(row) for row in tables[BETWEEN]])
     out.print()
-    of_people = (
-        f"Noise ceiling of {len(set(people))} people: mean similarity of one to the pool of the others, and of all"
-    )
+    of_people = f"Noise ceiling of {len(by_person)} people: similarity of one to the pool of the others, and of all"
     print_table(of_people, [_digits(row) for row in tables[CEILING]])
     if tables[MODELS]:
         out.print()
@@ -71,13 +70,13 @@ def _digits(row: dict[str, Any]) -> dict[str, Any]:
     return {key: f"{value:.5f}" if isinstance(value, float) else value for key, value in row.items()}
 
 
-def _loaded(path: Path) -> tuple[RdmSet, tuple[str, ...], dict[str, Any] | None]:
-    """The RDMs of people, the person of each, and RDMs of models where the data have some."""
+def _loaded(path: Path) -> tuple[RdmSet, tuple[str, ...], dict[str, Any]]:
+    """The RDMs of people, the person of each, and RDMs of models by name, where the data have some."""
     from assay.stimuli import as_human_stimuli, load_brain92, load_rdms
 
     if not (path / "92_brainRDMs.mat").exists():
         rdms = load_rdms(path / "rdms" if (path / "rdms").is_dir() else path)
-        return rdms, rdms.names, None
+        return rdms, rdms.names, {}
     brain = load_brain92(path)
     models = {"monkey IT": brain.monkey.vectors[0]}
     if brain.models is not None:
@@ -95,30 +94,28 @@ def _between(rdms: RdmSet, methods: tuple[str, ...]) -> list[dict[str, Any]]:
     return rows
 
 
-def _ceilings(rdms: RdmSet, people: tuple[str, ...], methods: tuple[str, ...]) -> list[dict[str, Any]]:
+def _ceilings(by_person: RdmSet, methods: tuple[str, ...]) -> list[dict[str, Any]]:
     from assay.measures.similarity.ceiling import RANK_METHODS, noise_ceiling
     from assay.measures.similarity.compare import method_named
 
-    means = _by_person(rdms, people)
     rows = []
     for method in methods:
         views = "ranks" if method_named(method) in RANK_METHODS else "standardised values"
         for pooling, words in (("standardised", views), ("raw", "raw values")):
-            bounds = noise_ceiling(means, method, pooling=pooling)  # type: ignore[arg-type]
-            rows.append({"method": method, "pooled on": words, "lower": float(bounds.lower)})
-            rows[-1]["upper"] = float(bounds.upper)
+            bounds = noise_ceiling(by_person, method, pooling=pooling)  # type: ignore[arg-type]
+            ends = {"lower": float(bounds.lower), "upper": float(bounds.upper)}
+            rows.append({"method": method, "pooled on": words, **ends})
     return rows
 
 
-def _models(models: dict[str, Any], rdms: RdmSet, people: tuple[str, ...]) -> list[dict[str, Any]]:
+def _models(models: dict[str, Any], by_person: RdmSet) -> list[dict[str, Any]]:
     from assay.measures.similarity.compare import compare_rdms
 
-    means = _by_person(rdms, people)
     return [
         {
             "model": name,
-            "hms": float(compare_rdms(rdm, means.mean)),
-            "subject_mean": float(compare_rdms(rdm, means).mean()),
+            "hms": float(compare_rdms(rdm, by_person.mean)),
+            "subject_mean": float(compare_rdms(rdm, by_person).mean()),
         }
         for name, rdm in models.items()
     ]

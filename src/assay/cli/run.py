@@ -14,6 +14,8 @@ from assay.cli.terminal import (
     OnRay,
     Processes,
     Quiet,
+    RayAddress,
+    RunFolder,
     err,
     out,
     print_json,
@@ -26,9 +28,6 @@ if TYPE_CHECKING:
     from assay.runs.run import Run
 
 PlanFile = Annotated[Path, typer.Argument(help="The plan, a YAML file; 'assay init' writes one to begin with.")]
-RunFolder = Annotated[
-    str | None, typer.Option("--run", help="Folder of the run, instead of the one that the plan names.")
-]
 KeepGoing = Annotated[
     bool, typer.Option("--keep-going", help="Measure what can be measured, though a measure does not fit a network.")
 ]
@@ -48,7 +47,7 @@ def run(
     plan: PlanFile,
     folder: RunFolder = None,
     ray: OnRay = False,
-    ray_address: Annotated[str | None, typer.Option(help="Address of a Ray cluster.")] = None,
+    ray_address: RayAddress = None,
     processes: Processes = 0,
     keep_going: KeepGoing = False,
     quiet: Quiet = False,
@@ -146,7 +145,7 @@ def compare(
     from assay.runs.run import Run
 
     table = compare_runs(Run(run_a), Run(run_b), tolerance)
-    rows = [{str(k): v for k, v in row.items()} for row in table.to_dict("records")]
+    rows = table.to_dict("records")
     if as_json:
         print_json(rows)
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,6 +13,8 @@ from assay.cli.terminal import (
     OnRay,
     Processes,
     Quiet,
+    RayAddress,
+    RunFolder,
     err,
     out,
     print_json,
@@ -20,20 +22,15 @@ from assay.cli.terminal import (
     progress,
 )
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 _SHOWN = 10  # best trials in a table
 
 
 def search(
     plan: Annotated[Path, typer.Argument(help="The search plan, a YAML file.")],
-    folder: Annotated[
-        str | None, typer.Option("--run", help="Folder of the run, instead of the one that the plan names.")
-    ] = None,
+    folder: RunFolder = None,
     processes: Processes = 0,
     ray: OnRay = False,
-    ray_address: Annotated[str | None, typer.Option(help="Address of a Ray cluster.")] = None,
+    ray_address: RayAddress = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -51,23 +48,16 @@ def search(
     path = search_page(found).path
     best = found.best
     if as_json:
-        failed = [{"trial": int(row["trial"]), "error": row["error"]} for row in _rows(found.failures)]
+        failed = [{"trial": int(row["trial"]), "error": row["error"]} for row in found.failures.to_dict("records")]
         counts = {str(k): int(v) for k, v in found.trials["status"].value_counts().items()}
-        print_json({"run": found.path, "report": path, "status": counts, "best": _rows(best.head(1)), "failed": failed})
+        top = best.head(1).to_dict("records")
+        print_json({"run": found.path, "report": path, "status": counts, "best": top, "failed": failed})
     else:
-        for row in _rows(found.failures):
+        for row in found.failures.to_dict("records"):
             err.print(f"failed: trial {row['trial']}: {row['error']}", markup=False)
         planned = found.about["planned"]
         title = f"{found.finished} of {planned} trials finished, {len(best)} complete; the best"
-        print_table(title, _rows(best[[*columns_shown(found)]].head(_SHOWN)))
+        print_table(title, best[columns_shown(found)].head(_SHOWN).to_dict("records"))
         out.print(path, markup=False)
     if len(found.failures):
         raise typer.Exit(CELLS_FAILED)
-
-
-def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a table, with None where there is no value."""
-    return [
-        {str(key): None if isinstance(value, float) and value != value else value for key, value in row.items()}
-        for row in table.to_dict("records")
-    ]

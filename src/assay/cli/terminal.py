@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import isnan
 from typing import Annotated, Any
 
 import typer
@@ -28,27 +29,39 @@ Processes = Annotated[
     typer.Option(min=0, help="How many jobs to do at a time, each in a process of this machine; 0 for this process."),
 ]
 OnRay = Annotated[bool, typer.Option("--ray", help="Do each job on a Ray cluster, found or started here.")]
+RayAddress = Annotated[str | None, typer.Option(help="Address of a Ray cluster.")]
+RunFolder = Annotated[
+    str | None, typer.Option("--run", help="Folder of the run, instead of the one that the plan names.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 
 
 def print_json(value: Any) -> None:
-    """Print a value for programs."""
-    typer.echo(json.dumps(value, indent=1, default=str))
+    """Print a value for programs, with null for NaN, which JSON does not have."""
+    typer.echo(json.dumps(_without_nan(value), indent=1, default=str))
 
 
-def print_table(title: str, rows: list[dict[str, Any]]) -> None:
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_nan(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(inner) for inner in value]
+    return None if isinstance(value, float) and isnan(value) else value
+
+
+def print_table(title: str, rows: Sequence[Mapping[Any, Any]]) -> None:
     """Print rows as a table for people."""
     table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
     for column in rows[0] if rows else ():
-        table.add_column(column, overflow="fold")
+        table.add_column(str(column), overflow="fold")
     for row in rows:
         table.add_row(*(_cell(value) for value in row.values()))
     out.print(table)
 
 
 def _cell(value: Any) -> str:
-    if value is None:
+    if _without_nan(value) is None:
         return "–"
     return f"{value:.6g}" if isinstance(value, float) else escape(str(value))
 

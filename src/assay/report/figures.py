@@ -14,6 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import PercentFormatter
 
+from assay.core.plot import Plot
 from assay.report.document import DotChart, LineChart, Mark
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#a0548b", "#b07c00", "#3f8fc9", "#6b6b6b", "#8a5a2b")
@@ -31,9 +32,19 @@ def picture(chart: DotChart | LineChart, width: float, height: float) -> bytes:
         figure = Figure(figsize=(width, height), dpi=160, layout="constrained")
         FigureCanvasAgg(figure)
         _draw(figure, chart)
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", metadata={"Software": None})
+        return as_png(figure)
+
+
+def as_png(figure: Figure) -> bytes:
+    """A figure as PNG; the same figure gives the same bytes."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()
+
+
+def plotted(*charts: DotChart | LineChart) -> Plot:
+    """Draw charts under their captions as one figure that a notebook shows and that can be saved."""
+    return Plot(drawn(charts), tuple(chart.caption for chart in charts))
 
 
 def drawn(charts: Sequence[DotChart | LineChart]) -> Figure:
@@ -83,9 +94,7 @@ def scatter(groups: Sequence[tuple[str, Any, Any]], x_label: str, y_label: str) 
     axes.set(xlabel=x_label, ylabel=y_label)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(fontsize=7, frameon=False)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
-    return buffer.getvalue()
+    return as_png(figure)
 
 
 def _dots(axes: Any, chart: Any) -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 from assay.core.errors import AssayError, shown
 from assay.core.plot import Plot
 from assay.report.document import DotChart, LineChart, Mark, Point, Series
-from assay.report.figures import drawn
+from assay.report.figures import plotted
 
 
 def plot_discrimination(pairs: pd.DataFrame) -> Plot:
@@ -22,8 +22,7 @@ def plot_discrimination(pairs: pd.DataFrame) -> Plot:
     Returns:
         A figure that a notebook shows; ``plot.save("discrimination.png")`` writes it.
     """
-    chart = discrimination_chart(pairs)
-    return Plot(drawn([chart]), (chart.caption,))
+    return plotted(discrimination_chart(pairs))
 
 
 def discrimination_chart(pairs: pd.DataFrame) -> LineChart:
@@ -56,8 +55,7 @@ def plot_perceptual_curvature(fits: Mapping[str, Any], pixels: Mapping[str, floa
     Returns:
         A figure that a notebook shows; ``plot.save("perception.png")`` writes it.
     """
-    chart = perceptual_curvature_chart(fits, pixels)
-    return Plot(drawn([chart]), (chart.caption,))
+    return plotted(perceptual_curvature_chart(fits, pixels))
 
 
 def perceptual_curvature_chart(fits: Mapping[str, Any], pixels: Mapping[str, float] | None = None) -> DotChart:

@@ -11,7 +11,7 @@ import pandas as pd
 from assay.core.errors import AssayError
 from assay.core.plot import Plot
 from assay.report.document import ChartGrid, DotChart, LineChart, Mark, Series
-from assay.report.figures import drawn
+from assay.report.figures import plotted
 from assay.report.measures import section_of
 from assay.report.profiles import charts_of
 from assay.runs.describing import measure_record
@@ -56,7 +56,7 @@ def _plot(label: str, record: MeasureRecord, tables: Tables) -> Plot:
     charts = [chart for chart in charts if _has_points(chart)]
     if not charts:
         raise AssayError(f"the measure {label!r} has no numbers that can be plotted: see its table")
-    return Plot(drawn(charts), tuple(chart.caption for chart in charts))
+    return plotted(*charts)
 
 
 def _charts_in(block: Any) -> list[Chart]:

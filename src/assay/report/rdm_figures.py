@@ -16,11 +16,11 @@ from PIL import Image
 from assay.core.errors import AssayError
 from assay.core.plot import Plot
 from assay.report.document import DotChart, Mark, Series
-from assay.report.figures import COLORS, drawn, styled
+from assay.report.figures import COLORS, plotted, styled
 from assay.stats.ranks import ranks
 from assay.stats.scaling import mds
 from assay.stimuli.datasets import as_images
-from assay.stimuli.rdm_pictures import strip_of_thumbnails, thumbnails_from
+from assay.stimuli.rdm_pictures import thumbnail
 from assay.stimuli.rdms import as_matrices, read_rdms
 
 Array = np.ndarray[Any, Any]
@@ -104,7 +104,7 @@ def plot_scores(bootstrap: Any) -> Plot:
         spread=False,
         band=None if ceiling is None else ("noise ceiling", ceiling.lower, ceiling.upper),
     )
-    return Plot(drawn([chart]), (chart.caption,))
+    return plotted(chart)
 
 
 def rdm_figure(matrix: Array, thumbnails: Sequence[Array], title: str = "", label: str = "") -> Figure:
@@ -187,13 +187,6 @@ def rdm_icon(percentiles: Array) -> bytes:
     return buffer.getvalue()
 
 
-def as_png(figure: Figure) -> bytes:
-    """A figure as PNG; the same figure gives the same bytes."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
-    return buffer.getvalue()
-
-
 def _one(rdm: Any) -> Array:
     vectors, _ = read_rdms(rdm, "rdm")
     if len(vectors) != 1:
@@ -207,4 +200,4 @@ def _thumbnails(images: Any, m: int) -> list[Array]:
     array = as_images(images).array
     if len(array) != m:
         raise AssayError(f"there are {len(array)} images for {m} stimuli: give those of the RDM, in its order")
-    return [thumbnails_from(strip_of_thumbnails(array[i : i + 1]))[0] for i in range(m)]
+    return [thumbnail(image) for image in array]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import yaml
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 from scipy import stats
 
 from assay.core.folder import Folder
@@ -26,6 +26,7 @@ from assay.report.document import (
     Table,
     Text,
 )
+from assay.report.figures import as_png
 from assay.report.html import html
 from assay.stats.multiplicity import holm
 from assay.studies.search.table import FOLDER, Search, read_search
@@ -146,9 +147,7 @@ def relations(search: Search) -> pd.DataFrame:
                 row["best_level"] = str(medians.idxmin() if direction == "minimize" else medians.idxmax())
             rows.append(row)
     table = pd.DataFrame(rows)
-    tested = table["p_holm"].notna()
-    if tested.any():
-        table.loc[tested, "p_holm"] = holm(table.loc[tested, "p_holm"].to_numpy())
+    table["p_holm"] = holm(table["p_holm"].to_numpy())
     return table
 
 
@@ -164,9 +163,6 @@ def _pictures(search: Search, complete: pd.DataFrame) -> Pictures:
 
 
 def _scatter(x: pd.Series, y: pd.Series, log: bool) -> bytes:
-    from matplotlib.figure import Figure  # here: drawing is slow to load
-    from matplotlib.ticker import NullFormatter
-
     figure = Figure(figsize=(3.6, 2.9), dpi=130, layout="constrained")
     axes: Any = figure.subplots()
     if pd.api.types.is_numeric_dtype(x) and not pd.api.types.is_bool_dtype(x):
@@ -182,9 +178,7 @@ def _scatter(x: pd.Series, y: pd.Series, log: bool) -> bytes:
     axes.set_xlabel(str(x.name), parse_math=False)
     axes.set_ylabel(str(y.name), parse_math=False)
     axes.spines[["top", "right"]].set_visible(False)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
-    return buffer.getvalue()
+    return as_png(figure)
 
 
 def _live(search: Search) -> LineChart:
@@ -208,8 +202,8 @@ def _live(search: Search) -> LineChart:
 
 
 def _facts(about: dict[str, Any]) -> Facts:
-    rows: list[tuple[str, str]] = [("objectives", _listed(f"{d} {o}" for o, d in about["objectives"].items()))]
-    rows += [(name, words) for name, words in about["hyperparameters"].items()]
+    rows: list[tuple[str, str]] = [("objectives", ", ".join(f"{d} {o}" for o, d in about["objectives"].items()))]
+    rows += about["hyperparameters"].items()
     rows += [(name, f"{value} (fixed)") for name, value in about["fixed"].items()]
     rows += [("sampler", about["sampler"]), ("seed", str(about["seed"])), ("trials", str(about["planned"]))]
     return Facts(tuple(rows))
@@ -224,14 +218,10 @@ def _readable(search: Search, trials: pd.DataFrame) -> pd.DataFrame:
     return shown
 
 
-def _listed(words: Any) -> str:
-    return ", ".join(words)
-
-
 def _value(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def columns_shown(search: Search) -> Sequence[str]:
+def columns_shown(search: Search) -> list[str]:
     """The columns of the table of trials that a terminal shows."""
     return ["trial", "status", *search.about["objectives"], *search.about["hyperparameters"], "epochs_done", "seconds"]

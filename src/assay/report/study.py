@@ -21,6 +21,7 @@ from assay.report.document import (
     Table,
     Text,
 )
+from assay.report.figures import scatter
 from assay.runs.run import Run
 from assay.studies.prediction import FOLDER
 
@@ -133,8 +134,6 @@ def _forest(ranking: pd.DataFrame, chance: float) -> list[DotChart]:
 
 def _scatter(networks: pd.DataFrame, ranking: pd.DataFrame, hyperparameters: list[str]) -> Pictures:
     """Draw the best measures against the gap, one picture each, coloured by the first hyper-parameter."""
-    from assay.report.figures import scatter  # here: drawing is slow to load
-
     pictures = []
     first = networks[hyperparameters[0]] if hyperparameters else pd.Series(dtype=object)
     levels = sorted(first.unique(), key=lambda level: (isinstance(level, str), level))

@@ -11,7 +11,7 @@ import pandas as pd
 from assay.core.errors import AssayError
 from assay.core.plot import Plot
 from assay.report.document import DotChart, LineChart, Mark, Point, Series
-from assay.report.figures import drawn
+from assay.report.figures import plotted
 
 LEAST_READ = 0.2
 
@@ -28,8 +28,7 @@ def plot_agreement(*tables: pd.DataFrame) -> Plot:
     Returns:
         A figure that a notebook shows; ``plot.save("agreement.png")`` writes it.
     """
-    chart = agreement_chart(*tables)
-    return Plot(drawn([chart]), (chart.caption,))
+    return plotted(agreement_chart(*tables))
 
 
 def agreement_chart(*tables: pd.DataFrame) -> DotChart:
@@ -66,8 +65,7 @@ def plot_by_epoch(table: pd.DataFrame, band: str = "sd") -> Plot:
         band: What is shaded around the mean: ``"sd"``, the standard deviation over networks, or ``"interval"``, the
             95 % interval of the mean.
     """
-    charts = by_epoch_charts(table, band)
-    return Plot(drawn(charts), tuple(chart.caption for chart in charts))
+    return plotted(*by_epoch_charts(table, band))
 
 
 def by_epoch_charts(table: pd.DataFrame, band: str = "sd") -> list[LineChart]:
@@ -96,8 +94,7 @@ def plot_stable(stable: pd.DataFrame) -> Plot:
     Args:
         stable: What `studies.stable_epochs` returned.
     """
-    chart = stable_chart(stable)
-    return Plot(drawn([chart]), (chart.caption,))
+    return plotted(stable_chart(stable))
 
 
 def stable_chart(stable: pd.DataFrame) -> LineChart:
@@ -127,8 +124,7 @@ def plot_tradeoff(*tables: pd.DataFrame, performance: str = "performance") -> Pl
         tables: What `studies.saving_tradeoff` returned, of one or several signals.
         performance: What the axis calls the performance that is lost, with its unit.
     """
-    chart = tradeoff_chart(*tables, performance=performance)
-    return Plot(drawn([chart]), (chart.caption,))
+    return plotted(tradeoff_chart(*tables, performance=performance))
 
 
 def tradeoff_chart(*tables: pd.DataFrame, performance: str = "performance") -> LineChart:

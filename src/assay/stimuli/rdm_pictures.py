@@ -39,14 +39,19 @@ def rdm_from_png(picture: bytes) -> Array:
     return np.asarray(Image.open(io.BytesIO(picture)))
 
 
+def thumbnail(image: Array) -> Array:
+    """An image C×H×W in [0, 1] as a small square of H×W×3 bytes."""
+    pixels = (np.clip(image, 0, 1) * 255 + 0.5).astype(np.uint8)
+    shown = pixels[:3].transpose(1, 2, 0) if len(pixels) >= 3 else np.repeat(pixels[0][..., None], 3, axis=2)
+    return np.asarray(Image.fromarray(np.ascontiguousarray(shown)).resize((_SIDE, _SIDE)))
+
+
 def strip_of_thumbnails(images: Array) -> bytes:
     """Images N×C×H×W in [0, 1] as one picture, small squares side by side."""
     places = kept(len(images))
     strip = Image.new("RGB", (_SIDE * len(places), _SIDE))
     for place, number in enumerate(places):
-        pixels = (np.clip(images[number], 0, 1) * 255 + 0.5).astype(np.uint8)
-        shown = pixels[:3].transpose(1, 2, 0) if len(pixels) >= 3 else np.repeat(pixels[0][..., None], 3, axis=2)
-        strip.paste(Image.fromarray(np.ascontiguousarray(shown)).resize((_SIDE, _SIDE)), (place * _SIDE, 0))
+        strip.paste(Image.fromarray(thumbnail(images[number])), (place * _SIDE, 0))
     return _png(strip)
 
 

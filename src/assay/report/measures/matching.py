@@ -9,6 +9,7 @@ import pandas as pd
 from assay.report.document import DotChart, Items, Mark, Series, Table, Text
 from assay.report.measures.section import shows
 from assay.report.measures.sentences import number_sentences
+from assay.report.measures.stimuli import described
 from assay.runs.manifest import MeasureRecord
 from assay.runs.tables import Tables
 
@@ -28,8 +29,7 @@ NOTES = {
 def section(label: str, record: MeasureRecord, tables: Tables) -> list[Any]:
     """The blocks of a report for one measure of object matching."""
     table = tables.table(label)
-    given = record.settings.get("objects")
-    shown = given["is"] if isinstance(given, dict) and "is" in given else given
+    shown = described(record.settings["objects"])
     first = table.iloc[0]
     pictures = round(1 / first["chance"])
     alike = record.settings.get("distractors") == "alike"

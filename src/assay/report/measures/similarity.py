@@ -8,10 +8,12 @@ import numpy as np
 import pandas as pd
 
 from assay.report.document import DotChart, Items, LineChart, Mark, Pictures, Point, Series, Table, Text
+from assay.report.figures import as_png
 from assay.report.many import MANY
 from assay.report.measures.section import shows
 from assay.report.measures.sentences import digits
-from assay.report.rdm_figures import as_png, mds_figure, rdm_figure, rdm_icon
+from assay.report.measures.stimuli import described
+from assay.report.rdm_figures import mds_figure, rdm_figure, rdm_icon
 from assay.runs.manifest import MeasureRecord
 from assay.runs.tables import Tables
 from assay.stimuli.rdm_pictures import rdm_from_png, thumbnails_from
@@ -37,7 +39,7 @@ def section(label: str, record: MeasureRecord, tables: Tables) -> list[Any]:
     """The blocks of a report for one measure of human-model similarity."""
     table = tables.table(label)
     settings = record.settings
-    shown = settings["stimuli"]["is"] if isinstance(settings.get("stimuli"), dict) else settings.get("stimuli")
+    shown = described(settings["stimuli"])
     first = table[table["subject"] == table["subject"].iloc[0]]  # baselines, ceiling and people are the same for all
     blocks: list[Any] = [
         Text(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 
 from assay.runs.manifest import MeasureRecord
@@ -20,13 +22,18 @@ def inputs_shown(record: MeasureRecord, table: pd.DataFrame) -> str:
     data = record.settings.get("data")
     if data is None:
         return ""
-    description = str(data["is"]) if isinstance(data, dict) else str(data)
+    description = described(data)
     if {"rounds", "images"} <= record.settings.keys():  # n counts the rounds
         return f"Shown: {record.settings['rounds']} draws of up to {record.settings['images']} of {description}."
     left_out = table.get("left_out", 0)
     shown = int((table["n"] + left_out).max())
     part = "" if description.startswith(f"{shown} ") else f"{shown} of "
     return f"Shown: {part}{description}."
+
+
+def described(setting: Any) -> str:
+    """What a record says of the stimuli that were a measure's setting."""
+    return str(setting["is"]) if isinstance(setting, dict) and "is" in setting else str(setting)
 
 
 def clips_shown(record: MeasureRecord, table: pd.DataFrame, conditions: dict[str, str]) -> str:

@@ -121,7 +121,9 @@ def questions(shape: Sequence[int], data: Labelled | None, images: Images | None
                 step=images_a_round,
             ),
             Question("margins", 4, lambda n: Margins(data, samples=n), top, of_classes=True),
-            Question("perturbation", 22, lambda n: _perturbed(data, n), top, of_classes=True),
+            Question(
+                "perturbation", 22, lambda n: PerturbationResponse(data, "intra", samples=n), top, of_classes=True
+            ),
             Question(
                 "sharpness",
                 100,
@@ -352,12 +354,6 @@ def _require_a_score_for_each_class(subject: Subject, data: Labelled) -> None:
     classes = int(data.labels.max()) + 1
     if scores.shape[1] != classes:
         raise AssayError(f"it has {scores.shape[1]} outputs and the data have {classes} classes")
-
-
-def _perturbed(data: Labelled, samples: int) -> PerturbationResponse:
-    if np.issubdtype(data.varied.dtype, np.signedinteger):
-        raise AssayError("the inputs are whole numbers, which cannot be changed by degrees")
-    return PerturbationResponse(data, "intra", samples=samples)
 
 
 def _are_words_or_named(data: Labelled) -> bool:

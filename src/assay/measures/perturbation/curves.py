@@ -82,6 +82,17 @@ def show_perturbed(
     return {pair: _curve(right[pair], np.concatenate(allowed[pair])) for pair in pairs}
 
 
+def require_varied(subject: Subject, batch: Any) -> Tensor:
+    """The input of a batch that is perturbed; refuse one that cannot be changed by degrees."""
+    x = varied_input(batch)
+    if x is None:
+        raise AssayError(
+            f"the inputs of {subject.name!r} are whole numbers, which cannot be changed by degrees: choose a layer, "
+            "such as layer=1"
+        )
+    return x
+
+
 class _Cuts:
     """Cuts a network at layers, each layer once, and remembers what was learned of each cut."""
 
@@ -135,13 +146,9 @@ class _Batch:
 
     def _cut(self, layer: str | None) -> _Cut:
         if layer is None:
-            if self.x is None:
-                raise AssayError(
-                    f"the inputs of {self.subject.name!r} are whole numbers, which cannot be changed by degrees: "
-                    "choose a layer, such as layer=1"
-                )
+            x = require_varied(self.subject, self.inputs)
             rest = partial(self._scores_of, self._with_varied)
-            return self._stacked(layer, self.x, rest) if self.x is self.inputs else _Cut(self.x, rest, 1)
+            return self._stacked(layer, x, rest) if x is self.inputs else _Cut(x, rest, 1)
         split = self.cuts.split(layer)
         output, carried = split.prefix(self.inputs)
         rest = partial(self._scores_of, partial(split.rest, carried=carried))

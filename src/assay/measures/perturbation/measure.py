@@ -15,7 +15,7 @@ import pandas as pd
 from assay.core.errors import AssayError
 from assay.measures.base import Measure, batch_size, require_batch_size
 from assay.measures.evidence import DRAWS, Measured
-from assay.measures.perturbation.curves import Curve, show_perturbed
+from assay.measures.perturbation.curves import Curve, require_varied, show_perturbed
 from assay.measures.perturbation.scores import fold_curve, gi_score, pal_score
 from assay.measures.table import Predictor, require_sample
 from assay.stats.bootstrap import counts, percentile_interval
@@ -132,10 +132,10 @@ class PerturbationResponse(Measure):
         return alpha
 
     def check(self, subject: Subject) -> None:
-        """Check that the network distinguishes at least as many classes as the data have, and has the layers."""
+        """Check that the network distinguishes as many classes as the data have, and what is to be perturbed."""
         require_classes(subject, self.data, finite=False)
-        for layer in self.layers:
-            self._where(subject, layer)
+        if None in [self._where(subject, layer) for layer in self.layers]:
+            require_varied(subject, self.data.shown(slice(0, 1)))
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Show the sample at every magnitude; rows for the points of the curves and for their scores."""

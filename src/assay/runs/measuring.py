@@ -51,8 +51,8 @@ def run_cell(folder: Folder, key: CellKey, subject: Subject, measure: Measure, s
             require_rows(measured.table)
             if measure.value and measure.value not in measured.table:
                 columns = ", ".join(map(repr, measured.table.columns))
-                told = "%s × %s: the measure says value=%r, and its table has only the columns %s"
-                log.warning(told, key.subject, key.measure, measure.value, columns)
+                sentence = "%s × %s: the measure says value=%r, and its table has only the columns %s"
+                log.warning(sentence, key.subject, key.measure, measure.value, columns)
             tables = CellTables.of(measured.table, measure.summary(measured.table), measure.evidence(measured))
         except KeyboardInterrupt:
             raise

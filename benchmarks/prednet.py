@@ -8,13 +8,11 @@ this GPU reach, and how many small networks are trained per minute one after ano
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable
 from itertools import pairwise
 
 import torch
-from timing import arguments, seconds, where
+from timing import arguments, race_on_cpu, ratio, seconds, where
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -113,18 +111,9 @@ def cpu(rounds: int) -> None:
         steps.begin(0, 1e-3)
         steps.step()
 
-    theirs = plain_step(shown, channels)
-    ratios = []
-    for turn in range(rounds + 1):
-        spent = []
-        for work in (ours, theirs):
-            before = time.process_time()
-            work()
-            spent.append(time.process_time() - before)
-        if turn:
-            ratios.append(spent[0] / spent[1])
+    times = race_on_cpu({"assay": ours, "plain port": plain_step(shown, channels)}, rounds)
     print(f"{where('cpu')}: {LENGTH} frames of {height}×{width}, batch {BATCH}, channels {channels}")
-    print(f"training step, CPU time: {statistics.median(ratios):.2f} of a plain port's (claim: at most 0.7)")
+    print(f"training step, CPU time: {ratio(times, 'assay', 'plain port'):.2f} of a plain port's (claim: at most 0.7)")
 
 
 def peak(device: str) -> float:
@@ -136,7 +125,7 @@ def peak(device: str) -> float:
 def gpu(device: str) -> None:
     height, width = 128, 160
     print(f"{where(device)}: {LENGTH} frames, batch {BATCH}, bfloat16")
-    shown = footage(height, width).on(torch.device(device, torch.cuda.current_device()))
+    shown = footage(height, width)
     best = peak(device)
     recipe = NextFrame(epochs=1, sequences=50 * BATCH, batch_size=BATCH, length=LENGTH, precision="bfloat16")
     with seeded(0):

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from assay.core.errors import AssayError, nearest, optional
-from assay.training.callbacks import Callback, Clock, Moment
+from assay.training.callbacks import Callback, Clock
 
 
 class LightningCallback:
@@ -115,9 +115,7 @@ def _lightning_class() -> type:
         def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
             module = _part(pl_module, self.part)
             epoch, step = trainer.current_epoch + 1, trainer.global_step
-            moment = Moment(epoch, step, self.loss.take(), self.clock.seconds, module)
-            with self.clock.stopped():
-                stop = self.callback(moment) is True
+            stop = self.clock.call(self.callback, epoch, step, self.loss.take(), module)
             if trainer.strategy.reduce_boolean_decision(stop, all=False):
                 trainer.should_stop = True
 
@@ -161,9 +159,8 @@ def _hugging_face_class() -> type:
         def _call(self, state: Any, control: Any, model: nn.Module) -> None:
             epoch = math.ceil(round(state.epoch, 6))
             module = _part(model, self.part)
-            moment = Moment(epoch, state.global_step, self.loss.take(), self.clock.seconds, module)
-            with self.clock.stopped(), torch.enable_grad():
-                if self.callback(moment) is True:
+            with torch.enable_grad():
+                if self.clock.call(self.callback, epoch, state.global_step, self.loss.take(), module):
                     control.should_training_stop = True
 
     return OfHuggingFace

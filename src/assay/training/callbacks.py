@@ -244,6 +244,14 @@ class Clock:
         finally:
             Clock._stopped_s += time.perf_counter() - stopped
 
+    def call(self, callback: Callback | None, epoch: int, step: int, loss: float, module: nn.Module) -> bool:
+        """Call a callback after an epoch while all clocks are stopped, and return whether it stops the training."""
+        if callback is None:
+            return False
+        moment = Moment(epoch, step, loss, self.seconds, module)
+        with self.stopped():
+            return callback(moment) is True
+
 
 @contextmanager
 def left_as_found(module: nn.Module) -> Iterator[None]:

@@ -14,14 +14,14 @@ from torch import Tensor, nn
 from assay.core.arrays import as_tensor
 from assay.core.determinism import Arithmetic
 from assay.core.errors import AssayError
-from assay.training.stepping import Stepping
+from assay.training.stepping import Settings, Stepping
 
 # On these processors the gradients of convolutions by BLAS take 0.3 to 0.7 of the time of oneDNN's (torch 2.13).
 _ARM = ("aarch64", "arm64")
 
 
 class Footage:
-    """The frames of all clips end to end, as bytes, on every device that has a network.
+    """The frames of all clips end to end, as bytes, with a copy on every device that has a network.
 
     Args:
         clips: Clips T×C×H×W of one frame size, uint8, or floating-point in [0, 1]; a list, or by name.
@@ -42,7 +42,7 @@ class Footage:
         self.names = list(parts)
         self.lengths = [len(part) for part in parts.values()]
         self.frames = torch.cat(list(parts.values()))
-        self.by_device = {self.frames.device: self}
+        self.copies = {self.frames.device: self.frames}
 
     def require(self, length: int) -> None:
         """Raise an error for a clip that is shorter than a sequence."""
@@ -59,22 +59,15 @@ class Footage:
         ranges = (torch.arange(n - length + 1) + begin for begin, n in zip(begins, self.lengths, strict=False))
         return torch.cat(list(ranges))
 
-    def on(self, device: torch.device) -> Footage:
-        """Return the footage on a device, where it is copied once."""
-        if device not in self.by_device:
-            moved = object.__new__(Footage)
-            moved.names, moved.lengths, moved.by_device = self.names, self.lengths, self.by_device
-            moved.frames = self.frames.to(device)
-            self.by_device[device] = moved
-        return self.by_device[device]
+    def on(self, device: torch.device) -> Tensor:
+        """Return the frames on a device, to which they are copied once."""
+        if device not in self.copies:
+            self.copies[device] = self.frames.to(device)
+        return self.copies[device]
 
 
-class Settings(Protocol):
+class FootageSettings(Settings, Protocol):
     """What the steps need to know of a recipe."""
-
-    @property
-    def batch_size(self) -> int:
-        """Number of sequences per step."""
 
     @property
     def length(self) -> int:
@@ -84,21 +77,13 @@ class Settings(Protocol):
     def steps(self) -> int:
         """Number of steps in an epoch."""
 
-    @property
-    def learning_rate(self) -> float:
-        """Learning rate at the start."""
-
-    @property
-    def precision(self) -> str:
-        """Precision of products."""
-
 
 class FootageSteps(Stepping):
-    """Training steps on sequences drawn from footage that is on the network's device already.
+    """Training steps on sequences drawn from footage, of which there is a copy on the network's device.
 
     Args:
         network: A network with a method ``errors``, which is trained in place.
-        footage: The footage; shared with other networks, never written to.
+        footage: The footage, shared with other networks.
         recipe: How the network is trained.
         level_weights: The weight λ_l of each level in the loss.
         stream: The stream of the work on a GPU; ``None`` on a CPU.
@@ -108,24 +93,22 @@ class FootageSteps(Stepping):
         self,
         network: nn.Module,
         footage: Footage,
-        recipe: Settings,
+        recipe: FootageSettings,
         level_weights: tuple[float, ...],
         stream: torch.cuda.Stream | None,
     ) -> None:
-        device = footage.frames.device
-        super().__init__(network, device, stream, tf32=recipe.precision == "tf32")
+        parameter = next(network.parameters())
+        device = parameter.device
+        super().__init__(network, device, stream, recipe, recipe.steps)
         if device.type == "cpu" and recipe.precision != "bfloat16" and platform.machine() in _ARM:
             self.arithmetic = Arithmetic(self.arithmetic.threads, onednn=False)
-        self.footage = footage
-        self.recipe = recipe
+        self.frames = footage.on(device)
         self.starts = footage.starts(recipe.length)
-        self.dtype = next(network.parameters()).dtype
+        self.dtype = parameter.dtype
         self.levels = [level for level, weight in enumerate(level_weights) if weight]
         weights = [level_weights[level] for level in self.levels]
         self.level_weights = torch.tensor(weights, device=device, dtype=self.dtype)
         self.offsets = torch.arange(recipe.length, device=device)
-        self.order = torch.zeros(recipe.steps, recipe.batch_size, dtype=torch.int64, device=device)
-        self.rate = torch.tensor(recipe.learning_rate, device=device)
         trainable = [p for p in network.parameters() if p.requires_grad]
         gpu = stream is not None
         # On a GPU the rate is a tensor, so that a recorded step sees it change.
@@ -134,27 +117,17 @@ class FootageSteps(Stepping):
 
     def begin(self, seed: int, rate: float) -> None:
         """Begin an epoch: draw its sequences by a seed, and set its learning rate."""
-        drawn = draw(self.starts, self.order.numel(), seed)
-        if self.stream is not None:
-            self.stream.wait_stream(torch.cuda.current_stream(self.device))
-        with self.own():
-            self.order.copy_(drawn.view_as(self.order))
-            self.rate.fill_(rate)
-            if self.stream is None:
-                for group in self.optimizer.param_groups:
-                    group["lr"] = rate
+        self.set_epoch(draw(self.starts, self.order.numel(), seed), rate)
         self.begin_steps(seed)
 
     def take_step(self) -> None:
         """Learn from the next batch of sequences."""
         starts = self.order.index_select(0, self.at)[0]
         places = starts[:, None] + self.offsets
-        frames = self.footage.frames.index_select(0, places.flatten()).to(self.dtype) / 255
+        frames = self.frames.index_select(0, places.flatten()).to(self.dtype) / 255
         frames = frames.view(*places.shape, *frames.shape[1:])
         self.optimizer.zero_grad(set_to_none=True)
-        half = self.recipe.precision == "bfloat16"
-        # No cache of converted weights: inside a caller's autocast it would outlive the step that changes the weights.
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=half, cache_enabled=False):
+        with self.autocast():
             errors: Tensor = self.network.errors(frames, self.levels)  # type: ignore[operator]
         loss = (errors[1:].mean(0) * self.level_weights).sum()
         loss.backward()  # type: ignore[no-untyped-call]

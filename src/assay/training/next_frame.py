@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -13,12 +13,11 @@ from torch import nn
 
 from assay.core.errors import AssayError, nearest
 from assay.core.fingerprint import fingerprint
-from assay.core.progress import report
-from assay.training.callbacks import Callback, Clock, Moment
+from assay.training.callbacks import Callback, Clock
 from assay.training.checkpoint import Checkpoint
 from assay.training.footage_steps import Footage, FootageSteps
 from assay.training.recipe import Precision
-from assay.training.turns import Streams, take_turns
+from assay.training.turns import OnEpoch, Streams, require_as_many, train_in_turns
 
 LevelLoss = Literal["L_0", "L_all"]
 UPPER = 0.1  # weight of the levels above the lowest in L_all
@@ -197,56 +196,27 @@ def train_next_frame_many(
     """
     paths = [None] * len(recipes) if checkpoints is None else list(checkpoints)
     watchers = [None] * len(recipes) if callbacks is None else list(callbacks)
-    counts = {"recipes": len(recipes), "checkpoints": len(paths), "callbacks": len(watchers)}
-    if isinstance(networks, Sequence):
-        counts["networks"] = len(networks)
-    if len(set(counts.values())) > 1:
-        raise AssayError(f"give as many of each: {', '.join(f'{n} {what}' for what, n in counts.items())}")
-    if at_once < 1:
-        raise AssayError(f"at_once={at_once} must be at least 1")
+    require_as_many(networks, at_once, recipes=recipes, checkpoints=paths, callbacks=callbacks)
     shown = Footage(footage)
     for length in {recipe.length for recipe in recipes}:
         shown.require(length)
     content = fingerprint(shown.frames, shown.lengths) if any(paths) else ""
     streams = Streams()
-    results: dict[int, TrainedOnFootage] = {}
-    epochs_done = [0] * len(recipes)
 
-    def report_epochs(number: int, done: int) -> None:
-        epochs_done[number] = done
-        report("training on footage, in epochs", sum(epochs_done), sum(recipe.epochs for recipe in recipes))
-
-    def job(number: int, network: nn.Module) -> Generator[None]:
-        recipe, path, watcher = recipes[number], paths[number], watchers[number]
-        levels = _levels(network, shown, recipe)
-        device = next(network.parameters()).device
+    def training(number: int, network: nn.Module, on_epoch: OnEpoch) -> Generator[None, None, TrainedOnFootage]:
+        recipe, path = recipes[number], paths[number]
+        level_weights = recipe.level_weights(_levels(network, shown))
         saved = None if path is None else Checkpoint(path, network, recipe, content, every_s)
-        with streams.stream(device) as stream:
-            steps = FootageSteps(network, shown.on(device), recipe, recipe.level_weights(levels), stream)
-            result = yield from _training(steps, recipe, saved, watcher, lambda done: report_epochs(number, done))
-        results[number] = result
-        report_epochs(number, recipe.epochs)
-        if on_done is not None:
-            on_done(number, network, result)
+        with streams.stream(next(network.parameters()).device) as stream:
+            steps = FootageSteps(network, shown, recipe, level_weights, stream)
+            return (yield from _training(steps, recipe, saved, watchers[number], on_epoch))
 
-    def jobs() -> Iterator[Generator[None]]:
-        supply = iter(networks)
-        for number in range(len(recipes)):
-            network = next(supply, None)
-            if network is None:
-                raise AssayError(f"give as many of each: {len(recipes)} recipes, {number} networks")
-            yield job(number, network)
-
-    take_turns(jobs(), at_once)
-    return [results[number] for number in range(len(recipes))]
+    epochs = [recipe.epochs for recipe in recipes]
+    return train_in_turns(networks, epochs, training, at_once, "training on footage, in epochs", on_done)
 
 
 def _training(
-    steps: FootageSteps,
-    recipe: NextFrame,
-    saved: Checkpoint | None,
-    callback: Callback | None,
-    on_epoch: Callable[[int], None],
+    steps: FootageSteps, recipe: NextFrame, saved: Checkpoint | None, callback: Callback | None, on_epoch: OnEpoch
 ) -> Generator[None, None, TrainedOnFootage]:
     """Train one network, giving way to others after every step."""
     network = steps.network
@@ -266,15 +236,14 @@ def _training(
             yield from steps.settle()
             losses.append(steps.total.item() / recipe.steps)
             done = epoch + 1
-            halted = False
-            if not math.isfinite(losses[-1]):
+            finite = math.isfinite(losses[-1])
+            halted = finite and clock.call(callback, done, done * recipe.steps, losses[-1], network)
+            if not finite:
                 status = "diverged"
-            elif callback is not None:
-                moment = Moment(done, done * recipe.steps, losses[-1], clock.seconds, network)
-                with clock.stopped():
-                    halted = callback(moment) is True
-            if status is None and (halted or done == recipe.epochs):
-                status = "halted" if halted and done < recipe.epochs else "ended"
+            elif done == recipe.epochs:
+                status = "ended"
+            elif halted:
+                status = "halted"
             if saved is not None:
                 saved.write(steps.optimizer, {"status": status, "losses": losses}, due=status is not None)
             on_epoch(done)
@@ -284,7 +253,7 @@ def _training(
     return TrainedOnFootage(status, tuple(losses))
 
 
-def _levels(network: nn.Module, footage: Footage, recipe: NextFrame) -> int:
+def _levels(network: nn.Module, footage: Footage) -> int:
     """Return how many levels a network has, found by showing it two frames, which it must be able to take."""
     errors = getattr(network, "errors", None)
     parameter = next(network.parameters(), None)

@@ -10,15 +10,32 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from assay.core.determinism import Arithmetic, reproducible
 from assay.core.errors import first_line
 from assay.training.cuda_graph import WARM_UP, Snapshot
 
 log = logging.getLogger(__name__)
+
+
+class Settings(Protocol):
+    """What all steps need to know of a recipe."""
+
+    @property
+    def batch_size(self) -> int:
+        """Number of examples per step."""
+
+    @property
+    def learning_rate(self) -> float:
+        """Learning rate at the start."""
+
+    @property
+    def precision(self) -> str:
+        """Precision of products."""
 
 
 class Stepping(ABC):
@@ -28,23 +45,26 @@ class Stepping(ABC):
         network: The network, which is trained in place.
         device: The device that the network and its data are on.
         stream: The stream of the work on a GPU; ``None`` on a CPU.
-        tf32: Whether products on a GPU may be of 10-bit mantissas.
+        recipe: How the network is trained.
+        count: Number of steps in an epoch.
     """
 
     optimizer: torch.optim.Optimizer
 
     def __init__(
-        self, network: nn.Module, device: torch.device, stream: torch.cuda.Stream | None, tf32: bool = False
+        self, network: nn.Module, device: torch.device, stream: torch.cuda.Stream | None, recipe: Settings, count: int
     ) -> None:
         self.network = network
         self.device = device
         self.stream = stream
-        self.tf32 = tf32
+        self.precision = recipe.precision
         if stream is not None:
             lay_out(network, torch.channels_last)
         # What a recorded step reads and writes stays where it is: only its content changes.
         self.at = torch.zeros(1, dtype=torch.int64, device=device)
         self.total = torch.zeros((), dtype=torch.float64, device=device)
+        self.order = torch.zeros(count, recipe.batch_size, dtype=torch.int64, device=device)
+        self.rate = torch.tensor(recipe.learning_rate, device=device)
         self.generator = torch.Generator(device)
         self.arithmetic = Arithmetic.here()
         self.graph: torch.cuda.CUDAGraph | None = None
@@ -53,6 +73,17 @@ class Stepping(ABC):
     @abstractmethod
     def take_step(self) -> None:
         """Learn from the batch number ``at``, add its loss to ``total``, and go on to the next."""
+
+    def set_epoch(self, order: Tensor, rate: float) -> None:
+        """Set the numbers of what an epoch's batches show, one batch after the other, and its learning rate."""
+        if self.stream is not None:
+            self.stream.wait_stream(torch.cuda.current_stream(self.device))
+        with self.own():
+            self.order.copy_(order.view_as(self.order))
+            self.rate.fill_(rate)
+            if self.stream is None:
+                for group in self.optimizer.param_groups:
+                    group["lr"] = rate
 
     def begin_steps(self, seed: int) -> None:
         """Begin an epoch's steps: the first ever is recorded, and random numbers begin from a seed."""
@@ -110,10 +141,16 @@ class Stepping(ABC):
         # A graph keeps the state that is the default while it is recorded: its replays, and nothing else, draw from it.
         default.graphsafe_set_state(self.generator)
         try:
-            with torch.cuda.stream(self.stream), reproducible(tf32=self.tf32):
+            with torch.cuda.stream(self.stream), reproducible(tf32=self.precision == "tf32"):
                 yield
         finally:
             default.graphsafe_set_state(generator_outside)
+
+    def autocast(self) -> torch.autocast:
+        """Return the context of a forward pass in the recipe's precision."""
+        half = self.precision == "bfloat16"
+        # No cache of converted weights: inside a caller's autocast it would outlive the step that changes the weights.
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=half, cache_enabled=False)
 
     def _record(self) -> None:
         """Record the step and undo what warming up changed, so that a recorded training is the same training."""

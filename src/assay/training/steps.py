@@ -34,30 +34,22 @@ class Steps(Stepping):
     def __init__(
         self, network: nn.Module, inputs: Tensor, labels: Tensor, recipe: Recipe, stream: torch.cuda.Stream | None
     ) -> None:
-        super().__init__(network, inputs.device, stream, tf32=recipe.precision == "tf32")
+        self.count = len(inputs) // recipe.batch_size
+        super().__init__(network, inputs.device, stream, recipe, self.count)
         self.recipe = recipe
         self.inputs = inputs
         self.labels = labels
         # What a recorded step reads and writes stays where it is: only its content changes.
         self.shown = inputs if recipe.augmentation is None else torch.empty_like(inputs)
         self.attacker = attacker(recipe.adversary, inputs)
-        self.count = len(inputs) // recipe.batch_size
-        self.order = torch.zeros(self.count, recipe.batch_size, dtype=torch.int64, device=self.device)
-        self.rate = torch.tensor(recipe.learning_rate, device=self.device)
         self.optimizer = _optimizer(network, recipe, self.rate if stream is not None else recipe.learning_rate)
 
     def begin(self, epoch: int, rate: float) -> None:
         """Begin an epoch: set its order, its augmented data and its learning rate."""
         order = torch.randperm(len(self.inputs), generator=self._generator("order", epoch, "cpu"))
-        if self.stream is not None:
-            self.stream.wait_stream(torch.cuda.current_stream(self.device))
+        self.set_epoch(order[: self.order.numel()], rate)
         with self.own():
-            self.order.copy_(order[: self.order.numel()].view_as(self.order))
             self._augment(epoch)
-            self.rate.fill_(rate)
-            if self.stream is None:
-                for group in self.optimizer.param_groups:
-                    group["lr"] = rate
         self.begin_steps(self.recipe.number("dropout", epoch))
 
     def evaluate(self) -> Turns:
@@ -92,9 +84,7 @@ class Steps(Stepping):
 
     def _logits(self, x: Tensor) -> Tensor:
         x = x if self.stream is None else channels_last(x)
-        half = self.recipe.precision == "bfloat16"
-        # No cache of converted weights: inside a caller's autocast it would outlive the step that changes the weights.
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=half, cache_enabled=False):
+        with self.autocast():
             logits: Tensor = self.network(x)
         return logits
 

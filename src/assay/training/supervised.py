@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,13 +12,12 @@ from torch import Tensor, nn
 
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
-from assay.core.progress import report
-from assay.training.callbacks import Callback, Clock, Moment
+from assay.training.callbacks import Callback, Clock
 from assay.training.checkpoint import Checkpoint
 from assay.training.recipe import Recipe
 from assay.training.result import NAN, Epoch, Status, Trained
 from assay.training.steps import Steps
-from assay.training.turns import Streams, take_turns
+from assay.training.turns import OnEpoch, Streams, require_as_many, train_in_turns
 
 OnDone = Callable[[int, nn.Module, Trained], None]
 
@@ -44,9 +43,8 @@ def train(
         >>> trained.status, trained.accuracy
         ('stopped', 1.0)
     """
-    callbacks = None if callback is None else [callback]
     return train_many(
-        [network], inputs, labels, [recipe], checkpoints=[checkpoint], every_s=every_s, callbacks=callbacks
+        [network], inputs, labels, [recipe], checkpoints=[checkpoint], every_s=every_s, callbacks=[callback]
     )[0]
 
 
@@ -86,52 +84,26 @@ def train_many(
     """
     paths = [None] * len(recipes) if checkpoints is None else list(checkpoints)
     watchers = [None] * len(recipes) if callbacks is None else list(callbacks)
-    counts = {"recipes": len(recipes), "checkpoints": len(paths)}
-    if callbacks is not None:
-        counts["callbacks"] = len(watchers)
-    if isinstance(networks, Sequence):
-        counts["networks"] = len(networks)
-    if len(set(counts.values())) > 1:
-        raise AssayError(f"give as many of each: {', '.join(f'{n} {what}' for what, n in counts.items())}")
-    if at_once < 1:
-        raise AssayError(f"at_once={at_once} must be at least 1")
+    require_as_many(networks, at_once, recipes=recipes, checkpoints=paths, callbacks=callbacks)
     _require_data(inputs, labels, recipes)
     devices = _Devices(inputs, labels)
     streams = Streams()
     content = fingerprint(inputs, labels) if any(paths) else ""
-    results: dict[int, Trained] = {}
-    epochs_done = [0] * len(recipes)
 
-    def report_epochs(number: int, done: int) -> None:
-        epochs_done[number] = done
-        report("training, in epochs", sum(epochs_done), sum(recipe.epochs for recipe in recipes))
-
-    def job(number: int, network: nn.Module) -> Generator[None]:
+    def training(number: int, network: nn.Module, on_epoch: OnEpoch) -> Generator[None, None, Trained]:
         recipe, path = recipes[number], paths[number]
         x, y = devices.data(network)
         saved = None if path is None else Checkpoint(path, network, recipe, content, every_s)
         with streams.stream(x.device) as stream:
             steps = Steps(network, x, y, recipe, stream)
-            watcher = watchers[number]
-            results[number] = yield from _training(steps, saved, watcher, lambda done: report_epochs(number, done))
-        report_epochs(number, recipe.epochs)
-        if on_done is not None:
-            on_done(number, network, results[number])
+            return (yield from _training(steps, saved, watchers[number], on_epoch))
 
-    def jobs() -> Iterator[Generator[None]]:
-        supply = iter(networks)
-        for number in range(len(recipes)):
-            network = next(supply, None)
-            if network is None:
-                raise AssayError(f"give as many of each: {len(recipes)} recipes, {number} networks")
-            yield job(number, network)
-
-    take_turns(jobs(), at_once)
-    return [results[number] for number in range(len(recipes))]
+    epochs = [recipe.epochs for recipe in recipes]
+    return train_in_turns(networks, epochs, training, at_once, "training, in epochs", on_done)
 
 
 def _training(
-    steps: Steps, saved: Checkpoint | None, callback: Callback | None, on_epoch: Callable[[int], None]
+    steps: Steps, saved: Checkpoint | None, callback: Callback | None, on_epoch: OnEpoch
 ) -> Generator[None, None, Trained]:
     """Train one network, giving way to others after every step."""
     network, recipe, optimizer = steps.network, steps.recipe, steps.optimizer
@@ -149,15 +121,11 @@ def _training(
                 steps.step()
                 yield
             yield from steps.settle()
-            last = len(history) + 1 == recipe.epochs
+            done = len(history) + 1
+            last = done == recipe.epochs
             running_loss, loss, accuracy = steps.total.item() / steps.count, NAN, NAN
             finite = math.isfinite(running_loss)
-            done = len(history) + 1
-            halted = False
-            if finite and callback is not None:
-                moment = Moment(done, done * steps.count, running_loss, clock.seconds, network)
-                with clock.stopped():
-                    halted = callback(moment) is True
+            halted = finite and clock.call(callback, done, done * steps.count, running_loss, network)
             if finite and (last or halted or done % recipe.check_every == 0):
                 loss, accuracy = yield from steps.evaluate()
                 finite = math.isfinite(loss)
@@ -173,7 +141,7 @@ def _training(
             if saved is not None:
                 rows = [asdict(epoch) for epoch in history]
                 saved.write(optimizer, {"status": status, "history": rows}, due=status is not None)
-            on_epoch(len(history))
+            on_epoch(done)
     finally:
         steps.close()
         network.train(was_training)

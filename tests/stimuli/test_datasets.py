@@ -319,8 +319,10 @@ def test_files_that_are_no_data_say_what_is_missing(tmp_path):
     with pytest.raises(AssayError, match="cannot be read as arrays"):
         as_images(tmp_path / "objects.npy")
     (tmp_path / "text.txt").write_text("hello")
-    with pytest.raises(AssayError, match="no folder and no file of arrays"):
+    with pytest.raises(AssayError, match="no folder and no file of arrays: give a folder of class folders"):
         as_labelled(tmp_path / "text.txt")
+    with pytest.raises(AssayError, match="no folder and no file of arrays: give a folder of pictures"):
+        as_images(tmp_path / "text.txt")
     np.save(tmp_path / "labels.npy", LABELS)
     assert as_labelled((str(tmp_path / "one.npy"), str(tmp_path / "labels.npy"))).shape == (3, 8, 8)
 

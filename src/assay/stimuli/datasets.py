@@ -29,8 +29,8 @@ _LABELLED = (
     "of paths and labels, a Hugging Face data set, or assay.stimuli.Labelled"
 )
 _IMAGES = (
-    "a folder of pictures, an .npy or .npz file, an array N×C×H×W, a torch Dataset or DataLoader, a pandas table of "
-    "paths, or assay.stimuli.Images"
+    "a folder of pictures, an .npy, .npz or .csv file, an array N×C×H×W, a torch Dataset or DataLoader, a pandas table "
+    "of paths, or assay.stimuli.Images"
 )
 _SEQUENCES = (
     "a folder of clips, a video, an array T×C×H×W or N×T×C×H×W, a mapping of names to such arrays, or "
@@ -232,7 +232,8 @@ def _from_path(path: Path, limit: int, argument: str, labelled: bool) -> Samples
     if path.suffix.lower() in SUFFIXES and not labelled:
         return Samples([path], None, str(path))
     if path.suffix.lower() not in ARRAY_SUFFIXES:
-        raise AssayError(f"{argument}={str(path)!r} is no folder and no file of arrays: give {_LABELLED}")
+        wanted = _LABELLED if labelled else _IMAGES
+        raise AssayError(f"{argument}={str(path)!r} is no folder and no file of arrays: give {wanted}")
     arrays = file_arrays(path)
     if "" in arrays and labelled:
         raise AssayError(f"{argument}={str(path)!r} holds one array without labels: give (inputs, labels)")

@@ -23,15 +23,11 @@ Part = Literal["train", "val", "test"]
 # The parts of KITTI's raw recordings in Lotter et al. 2017: all of these categories, but for a few drives.
 KITTI_CATEGORIES = ("city", "residential", "road")
 KITTI_CAMERA = "image_03"
-_KITTI_HELD_OUT: dict[Part, frozenset[tuple[str, str]]] = {
-    "val": frozenset({("city", "2011_09_26_drive_0005")}),
-    "test": frozenset(
-        {
-            ("city", "2011_09_26_drive_0104"),
-            ("residential", "2011_09_26_drive_0079"),
-            ("road", "2011_09_26_drive_0070"),
-        }
-    ),
+_KITTI_HELD_OUT: dict[tuple[str, str], Part] = {
+    ("city", "2011_09_26_drive_0005"): "val",
+    ("city", "2011_09_26_drive_0104"): "test",
+    ("residential", "2011_09_26_drive_0079"): "test",
+    ("road", "2011_09_26_drive_0070"): "test",
 }
 
 
@@ -114,13 +110,9 @@ def load_kitti(root: str | Path, part: Part = "train", size: tuple[int, int] = (
         raise AssayError(f"unknown part={part!r} of KITTI{nearest(str(part), get_args(Part))}")
     _require_size(size)
     root = Path(root)
-    held_out = frozenset().union(*_KITTI_HELD_OUT.values())
     footage: dict[str, Tensor] = {}
     for category, drive, folder in _kitti_drives(root):
-        drive_part = (
-            (category, drive) not in held_out if part == "train" else (category, drive) in _KITTI_HELD_OUT[part]
-        )
-        if drive_part:
+        if _KITTI_HELD_OUT.get((category, drive), "train") == part:
             clips = load_sequences(folder).clips
             pictures = next((clip.pictures() for clip in clips if isinstance(clip, FrameFolder)), iter(()))
             footage[f"{category}/{drive}"] = _gathered(f"{category}/{drive}", pictures, size)

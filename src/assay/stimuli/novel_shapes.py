@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from assay.stimuli.pictures import Array
 from assay.stimuli.ray_marching import Part, Solid
 
-_Draft = tuple[Array, Array, Array, float, float, float, bool, tuple[float, float]]
-"""A part before it is scaled: center, turn, half, radius, taper, ring, mirrored and shade."""
+
+class _Draft(NamedTuple):
+    """A `Part` before it is scaled."""
+
+    center: Array
+    turn: Array
+    half: Array
+    radius: float
+    taper: float
+    ring: float
+    mirrored: bool
+    shade: tuple[float, float]
 
 
 def random_solid(seed: int, number: int = 0) -> Solid:
@@ -48,7 +60,7 @@ def _body(rng: np.random.Generator) -> _Draft:
     """The part in the middle; it is turned around x alone, so that it is the same on both sides of the plane x = 0."""
     halves = rng.uniform(0.0, [0.35, 0.45, 0.35])
     turn = _pointing(rng, np.array([0.0, *rng.normal(size=2)]), np.array([1.0, 0.0, 0.0]))
-    return np.zeros(3), turn, halves, rng.uniform(0.2, 0.45), 0.0, 0.0, False, _shade(rng)
+    return _Draft(np.zeros(3), turn, halves, rng.uniform(0.2, 0.45), 0.0, 0.0, False, _shade(rng))
 
 
 def _grown(rng: np.random.Generator, parts: list[_Draft]) -> _Draft:
@@ -57,32 +69,35 @@ def _grown(rng: np.random.Generator, parts: list[_Draft]) -> _Draft:
     parent = parts[number]
     outward = rng.normal(size=3)
     # On a part that is on one side only, a mirrored part would float on the other side.
-    mirrored = bool(rng.random() < 0.6) and (number == 0 or parent[6])
+    mirrored = bool(rng.random() < 0.6) and (number == 0 or parent.mirrored)
     if mirrored:
         outward[0] = abs(outward[0]) + 0.5
     outward /= np.linalg.norm(outward)
     # Where a ray from the middle of the parent leaves the box inside it: the new part begins near its surface.
-    direction = parent[1] @ outward
-    within = np.min(parent[2] / np.maximum(np.abs(direction), 1e-6)) if parent[5] == 0 else parent[5]
-    root = parent[0] + outward * (within + 0.7 * parent[3])
+    direction = parent.turn @ outward
+    within = np.min(parent.half / np.maximum(np.abs(direction), 1e-6)) if parent.ring == 0 else parent.ring
+    root = parent.center + outward * (within + 0.7 * parent.radius)
     turn = _pointing(rng, outward)
     kind = rng.choice(["ball", "limb", "horn", "slab", "ring"], p=[0.15, 0.25, 0.25, 0.2, 0.15])
     if kind == "ball":
         radius = rng.uniform(0.15, 0.3)
-        return root + outward * 0.5 * radius, turn, np.zeros(3), radius, 0.0, 0.0, mirrored, _shade(rng)
+        return _Draft(root + outward * 0.5 * radius, turn, np.zeros(3), radius, 0.0, 0.0, mirrored, _shade(rng))
     if kind in ("limb", "horn"):
         half = rng.uniform(0.2, 0.5)
         radius = rng.uniform(0.08, 0.16)
         taper = -0.85 * radius / half * rng.uniform(0.6, 1.0) if kind == "horn" else 0.0
         if kind == "horn":
             radius *= 1.3
-        return root + outward * 0.9 * half, turn, np.array([0, half, 0]), radius, taper, 0.0, mirrored, _shade(rng)
+        halves = np.array([0, half, 0])
+        return _Draft(root + outward * 0.9 * half, turn, halves, radius, taper, 0.0, mirrored, _shade(rng))
     if kind == "slab":
         halves = np.array([rng.uniform(0.15, 0.35), rng.uniform(0.15, 0.4), 0.02])
-        return root + outward * 0.8 * halves[1], turn, halves, rng.uniform(0.05, 0.09), 0.0, 0.0, mirrored, _shade(rng)
+        center, radius = root + outward * 0.8 * halves[1], rng.uniform(0.05, 0.09)
+        return _Draft(center, turn, halves, radius, 0.0, 0.0, mirrored, _shade(rng))
     ring = rng.uniform(0.18, 0.32)
     upright = np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]]) @ turn  # the ring's plane has the outward direction in it
-    return root + outward * ring, upright, np.zeros(3), rng.uniform(0.06, 0.1), 0.0, ring, mirrored, _shade(rng)
+    radius = rng.uniform(0.06, 0.1)
+    return _Draft(root + outward * ring, upright, np.zeros(3), radius, 0.0, ring, mirrored, _shade(rng))
 
 
 def _shade(rng: np.random.Generator) -> tuple[float, float]:

@@ -100,12 +100,13 @@ class Texts(Sequences):
         Args:
             size: The largest number of texts at a time.
         """
-        lengths = np.array([text.count() for text in self.texts])
+        texts = self.texts
+        lengths = np.array([text.count() for text in texts])
         for length in np.unique(lengths):
             indices = np.flatnonzero(lengths == length)
             for start in range(0, len(indices), size):
                 part = indices[start : start + size]
-                yield np.stack([self.texts[i].ids for i in part]), part
+                yield np.stack([texts[i].ids for i in part]), part
 
 
 def as_texts(

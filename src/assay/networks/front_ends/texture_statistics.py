@@ -47,10 +47,8 @@ class Label(NamedTuple):
 
 def labels(layout: Layout) -> list[Label]:
     """Return what the statistics of a pyramid are, in their order: 150 for four levels and four orientations."""
-    levels, angles = (
-        range(1, layout.levels + 1),
-        [f"{180 * k / layout.orientations:g}°" for k in range(layout.orientations)],
-    )
+    levels = range(1, layout.levels + 1)
+    angles = [f"{180 * k / layout.orientations:g}°" for k in range(layout.orientations)]
     pairs = [f"{a} and {b}" for a, b in combinations(angles, 2)]
     found = [Label("mean", 0, "mean of the picture"), Label("variance", 0, "variance of the picture")]
     for kind in ("variance", "skew", "kurtosis"):

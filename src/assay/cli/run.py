@@ -150,7 +150,9 @@ def compare(
         print_json(rows)
     else:
         yes_no = {True: "yes", False: "no"}
-        shown = [{LABELS.get(k, k): yes_no[v] if k == "differs" else v for k, v in row.items()} for row in rows]
+        shown = [
+            {LABELS.get(str(k), str(k)): yes_no[v] if k == "differs" else v for k, v in row.items()} for row in rows
+        ]
         print_table(f"{run_a} and {run_b}", shown)
         out.print(f"{sum(row['differs'] for row in rows)} of {len(rows)} columns differ")
     if table["differs"].any():

@@ -119,7 +119,7 @@ def _dots(axes: Any, chart: Any) -> None:
     names = [_cut(name, 34 if chart.rows else 22) for name in chart.groups]
     if chart.rows:
         axes.set_yticks(range(n), names)
-        axes.set_ylim(n - 0.5, -0.5)
+        axes.set_ylim(n - 0.5, -0.5 if chart.band is None else -1.0)  # room for the name of the band
         axes.set_xlabel(chart.value_label, color=_QUIET)
     else:
         # About 110 characters of this size fit under a chart of slide width.
@@ -130,15 +130,15 @@ def _dots(axes: Any, chart: Any) -> None:
     axes.grid(axis="x" if chart.rows else "y", color=_LINE, linewidth=0.8, zorder=0)
     if chart.spread:
         for i in range(1, n):
-            axes.axvline(i - 0.5, color=_LINE, linewidth=0.8, linestyle=(0, (2, 4)))
+            (axes.axhline if chart.rows else axes.axvline)(i - 0.5, color=_LINE, linewidth=0.8, linestyle=(0, (2, 4)))
     if chart.band is not None:
         name, low, high = chart.band
         span = axes.axvspan if chart.rows else axes.axhspan
         span(low, high, color=_QUIET, alpha=0.18, linewidth=0, zorder=1)
         axes.annotate(
-            name, (high, 1.0) if chart.rows else (1.0, high), (-3, -2), color=_QUIET, fontsize=8, ha="right", va="top",
+            name, ((low + high) / 2, 1.0) if chart.rows else (1.0, high), (0 if chart.rows else -3, -2), color=_QUIET,
+            fontsize=8, ha="center" if chart.rows else "right", va="top", textcoords="offset points",
             xycoords=axes.get_xaxis_transform() if chart.rows else axes.get_yaxis_transform(),
-            textcoords="offset points", rotation=90 if chart.rows else 0,
         )  # fmt: skip
     if chart.reference is not None:
         (axes.axvline if chart.rows else axes.axhline)(

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 import assay
 import zoo
 from assay import AssayError, Measure, Subject
-from assay.stimuli import Family, Images, Labelled, ParametricTest, Sequences
+from assay.stimuli import Family, Images, Labelled, ParametricTest, Sequences, as_texts
 
 PAGE = Path(__file__).parents[2] / "docs" / "what-works.md"
 CLASSES = 3
@@ -213,9 +213,11 @@ def measures(data: Labelled, inner: Any) -> Iterator[tuple[str, Callable[[], Mea
     test = ParametricTest(
         Images(draw.random((40, 3, 16, 16), dtype=np.float32)), (Family("translation_x", (0.0, 1.0)),)
     )
+    sequences = as_texts(data.inputs) if "input_ids" in data.arrays else clips
+    objects = pictures() if len(data.shape) == 4 else data  # to a network of videos, pictures are shown as stills
     seen, people = draw.random((10, 3, 16, 16), dtype=np.float32), draw.random((3, 45))
     none: Any = {"bootstrap": 0}
-    yield "straightness", lambda: assay.Straightness(clips)
+    yield "straightness", lambda: assay.Straightness(sequences)
     yield "invariance", lambda: assay.Invariance(test, firing_rate=0.1, **none)
     yield "perturbation of the input", lambda: assay.PerturbationResponse(data, layer=0, magnitudes=3, **none)
     yield "perturbation of a layer", lambda: assay.PerturbationResponse(data, layer=1, magnitudes=3, **none)
@@ -226,7 +228,7 @@ def measures(data: Labelled, inner: Any) -> Iterator[tuple[str, Callable[[], Mea
     )
     yield "clusters", lambda: assay.ClusterSeparation(data, rounds=2, **none)
     yield "augmentation", lambda: assay.AugmentationRobustness(data, **none)
-    yield "matching", lambda: assay.ObjectMatching(data, trials=2)
+    yield "matching", lambda: assay.ObjectMatching(objects, trials=2)
     yield "human similarity", lambda: assay.HumanSimilarity((seen, people), **none)
     yield "next-frame error", lambda: assay.NextFrameError(clips)
     yield "norms", lambda: assay.Norms()
@@ -247,13 +249,14 @@ def ask(subject: Subject, measure: Callable[[], Measure]) -> Outcome:
         asked.summary(table)
     except AssayError as error:
         # What torch says of a shape differs from version to version.
-        return Outcome(None, re.sub(r"(cannot take .*? of shape \([^)]*\)): .*", r"\1", str(error)))
+        return Outcome(None, re.sub(r"(cannot take .*? of shape \([^)]*\))(, \d+ at a time)?: .*", r"\1", str(error)))
     missing = table[table[asked.value].isna() & ~table["status"].isin(OF_THE_DATA)]
     notes = []
     for status, rows in missing.groupby("status"):
         quantities = rows["quantity"].unique() if "quantity" in rows else ()
-        what = " and ".join(quantities if 0 < len(quantities) < 3 else rows["layer"].unique())
-        notes.append(f"{what}: {status}")
+        layers = rows["layer"].unique()
+        at = f"layer{'s' if len(layers) > 1 else ''} {', '.join(layers)}"
+        notes.append(f"{' and '.join(quantities) if 0 < len(quantities) < 3 else at}: {status}")
     return Outcome(table, "; ".join(notes))
 
 
@@ -288,8 +291,9 @@ HEAD = """# What works
 
 This table shows which measures can be used with which kinds of network. A test writes it: it applies every measure to
 a small network of every kind, with labelled data that the network takes (pictures, videos, series of vectors, words);
-straightness, invariance, human similarity and next-frame error show their own frames and pictures. A cell says "works";
-"in part", with a note on what is missing from the measure's table; or "no", with the error that the measure raises.
+straightness, invariance, human similarity and next-frame error show their own frames and pictures, and straightness
+shows [texts](language-models.md) to networks of words. A cell says "works"; "in part", with a note on what is missing
+from the measure's table; or "no", with the error that the measure raises.
 
 How to pass a network to assay (with examples in [what assay accepts](accepts.md)):
 

@@ -115,7 +115,7 @@ def test_margins_of_words_are_measured_at_layers_and_the_output(frozen):
 def test_words_cannot_be_mixed_but_the_layer_after_them_can():
     data = read()
     with pytest.raises(AssayError, match="are whole numbers, which cannot be changed by degrees: choose a layer"):
-        assay.PerturbationResponse(data, bootstrap=0)(Subject(Reads()))
+        assay.PerturbationResponse(data, bootstrap=0).check(Subject(Reads()))
     table = assay.PerturbationResponse(data, layer=1, magnitudes=3, bootstrap=0)(Subject(Reads()))
     assert set(table["at"]) == {"words"} and set(table["status"]) == {"ok"}
 

@@ -1,6 +1,6 @@
 """Tables and figures of the population that `population.py` trained.
 
-python analysis.py --runs runs/population --same runs/same --live runs/live --brain kriegeskorte92 --out .
+python analysis.py --runs runs/population --same runs/same --live runs/live --long runs/long --brain kriegeskorte92
 """
 
 from __future__ import annotations
@@ -13,10 +13,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from population import SIDE, resized
+from torch import nn
 
 import assay
+from assay import ObjectMatching, Subject
 from assay.measures.similarity.measure import human_similarity
+from assay.stats.paired import t_interval
 from assay.stimuli.human import HumanStimuli, as_human_stimuli
+from assay.stimuli.objects import novel_objects
 from assay.studies import (
     Outcome,
     by_epoch,
@@ -81,26 +86,83 @@ def shuffled(rdms: dict[str, np.ndarray[Any, Any]], people: HumanStimuli, table:
     return pd.DataFrame(rows)
 
 
-def live(folder: Path, full: Path) -> pd.DataFrame:
-    """What stopping saved and lost while it was done, beside the same networks trained to the end."""
+def against_shuffled(null: pd.DataFrame, final: pd.DataFrame, whole: pd.DataFrame) -> pd.DataFrame:
+    """What was found beside what shuffled people give, with the share of shuffles that give at least as much."""
+    rho = {row["first"] if row["second"] == "hms" else row["second"]: row["rho"] for row in whole.to_dict("records")}
+    found = {
+        "hms": final["hms"].mean(),
+        "highest_hms": final["hms"].max(),
+        "mse": rho["mse"],
+        "accuracy": rho["accuracy"],
+    }
+    names = {
+        "hms": "mean hms",
+        "highest_hms": "highest hms",
+        "mse": "rho of mse and hms",
+        "accuracy": "rho of accuracy and hms",
+    }
     rows = []
-    ends = {path.stem: json.loads(path.read_text()) for path in full.glob("*.done")}
-    for rule in sorted(path.name for path in folder.iterdir() if path.is_dir()):
-        stopped = {path.stem: json.loads(path.read_text()) for path in (folder / rule).glob("*.done")}
-        both = [name for name in stopped if name in ends]
-        took = max(stopped[name]["at_s"] for name in both)
-        epochs = sum(stopped[name]["epochs_run"] for name in both)
-        all_epochs = sum(stopped[name]["epochs"] for name in both)
-        rows.append(
-            {
-                "rule": rule,
-                "networks": len(both),
-                "wall_s": took,
-                "epochs": epochs,
-                "epochs_to_the_end": all_epochs,
-                **{metric: float(np.mean([stopped[name][metric] for name in both])) for metric in METRICS},
-            }
-        )
+    for column, value in found.items():
+        shuffled_values = null[column].abs() if column in ("mse", "accuracy") else null[column]
+        low, high = null[column].quantile([0.025, 0.975])
+        p = (1 + (shuffled_values >= abs(value)).sum()) / (1 + len(null))
+        rows.append({"quantity": names[column], "found": value, "shuffled_low": low, "shuffled_high": high, "p": p})
+    return pd.DataFrame(rows)
+
+
+def pixels(people: HumanStimuli) -> pd.DataFrame:
+    """HMS and matching of the pictures themselves, as the networks were shown them."""
+    shown = resized(people).images.array
+    found = {"hms": float(human_similarity(assay.rdm(shown.reshape(len(shown), -1)), people))}
+    matched = ObjectMatching(novel_objects(50, SIDE, changes=2), layer="0")(
+        Subject(nn.Sequential(nn.Flatten()), "pixels")
+    )
+    for row in matched.to_dict("records"):
+        found["accuracy" if row["factor"] == "all" else f"accuracy_{row['factor']}"] = row["accuracy"]
+    return pd.DataFrame([{"group": "pixels", "metric": metric, "mean": value} for metric, value in found.items()])
+
+
+def paired(first: pd.Series, second: pd.Series, name: str) -> dict[str, Any]:
+    """The mean of a difference over networks, with its 95 % interval."""
+    differences = (first - second).dropna().to_numpy()
+    low, high = t_interval(differences)
+    return {"metric": name, "difference": differences.mean(), "low": low, "high": high, "n": len(differences)}
+
+
+def by_training(trajectories: pd.DataFrame, final: pd.DataFrame) -> pd.DataFrame:
+    """How each metric of a network differs after training from before it."""
+    before = trajectories[trajectories["epoch"] == 0].set_index("network")
+    after = final.set_index("network")
+    return pd.DataFrame([paired(after[metric], before[metric], metric) for metric in [*METRICS, *FACTORS]])
+
+
+def live(folder: Path) -> pd.DataFrame:
+    """What stopping saved and lost while it was done, beside the same networks trained by the same workers to the end.
+
+    Seconds are those of the whole search, with all its measurements; there is one search of each kind, so they have no
+    interval.
+    """
+    searches = {}
+    for place in sorted(path for path in folder.iterdir() if path.is_dir()):
+        ends = pd.DataFrame([json.loads(path.read_text()) for path in place.glob("*.done")])
+        searches[place.name] = ends.set_index("name").sort_index()
+    full = searches["never"]
+    rows = []
+    for rule, ends in searches.items():
+        saved = 1 - ends["epochs_run"] / full["epochs_run"]
+        row = {
+            "rule": rule,
+            "networks": len(ends),
+            "seconds": ends["at_s"].max(),
+            "seconds_saved": 1 - ends["at_s"].max() / full["at_s"].max(),
+            "epochs_saved": 1 - ends["epochs_run"].sum() / full["epochs_run"].sum(),
+            "stopped": float((saved > 0).mean()),
+        }
+        for metric in METRICS:
+            lost = paired(ends[metric], full[metric], metric)
+            row |= {metric: ends[metric].mean()}
+            row |= {f"{metric}_{key}": lost[key] for key in ("difference", "low", "high")} if rule != "never" else {}
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -110,6 +172,7 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, required=True)
     parser.add_argument("--same", type=Path)
     parser.add_argument("--live", type=Path)
+    parser.add_argument("--long", type=Path)
     parser.add_argument("--brain", type=Path, required=True)
     parser.add_argument("--out", type=Path, default=Path())
     given = parser.parse_args()
@@ -128,7 +191,7 @@ def main() -> None:
     copied = pd.DataFrame(
         [{"group": "copy the last frame", "metric": "mse", "mean": trajectories["copy_last_mse"].mean()}]
     )
-    tables["table1"] = pd.concat([shown, before, copied], ignore_index=True)
+    tables["table1"] = pd.concat([shown, before, pixels(people), copied], ignore_index=True)
 
     columns = [*METRICS, "learning_rate"]
     whole = metric_agreement(final, columns)
@@ -146,6 +209,9 @@ def main() -> None:
         null.drop(columns="shuffle").quantile([0.025, 0.5, 0.975]).rename_axis("quantile").reset_index()
     )
 
+    tables["against_shuffled"] = against_shuffled(null, final, whole)
+    tables["by_training"] = by_training(trajectories, final)
+
     learning = trajectories[trajectories["epoch"] > 0]
     stable = stable_epochs(learning, ["hms", "accuracy", "mse", "loss"], WINDOW, SD)
     tables["fig4_stable"] = when_stable(stable)
@@ -162,9 +228,16 @@ def main() -> None:
     tables["fig6_hms_or_loss"] = pd.concat(pairs, ignore_index=True)
     tables["fig6_discarding"] = pd.concat(discards, ignore_index=True)
     if given.live:
-        tables["live"] = live(given.live, given.runs)
+        tables["live"] = live(given.live)
+    if given.long:
+        tables["published_configuration"] = read(given.long)[0][["network", "epoch", "mse", "copy_last_mse", "hms"]]
     if given.same:
-        alike, _ = read(given.same)
+        alike, ended = read(given.same)
+        last = at_the_end(alike, ended)
+        beside = paired(last["mse"], last["copy_last_mse"], "mse, from copying the last frame")
+        tables["same_configuration"] = pd.DataFrame(
+            [beside | {"better": int((last["mse"] < last["copy_last_mse"]).sum())}]
+        )
         tables["fig5_same_configuration"] = by_epoch(alike, METRICS)
         assay.plot_by_epoch(tables["fig5_same_configuration"]).save(figures / "fig5.png")
 

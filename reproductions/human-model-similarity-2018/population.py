@@ -3,7 +3,7 @@
     python population.py footage  --videos FOLDER --out footage.npz
     python population.py train    --footage footage.npz --brain kriegeskorte92 --out runs [--stop hms] [--networks 95]
     python population.py train    … --same 24        one configuration of three levels, from several first weights
-    python population.py train    … --long 2         PredNet's own configuration and number of steps
+    python population.py train    … --long 2         PredNet's own configuration, for 1,250 steps
 
 Every network writes its trajectory, a line of JSON for each time it was measured, and goes on where it stopped.
 """
@@ -112,9 +112,13 @@ def one_configuration(count: int) -> list[Configuration]:
 
 
 def published(count: int) -> list[Configuration]:
-    """The configuration that Lotter et al. (2017) trained, from other first weights and other sequences each time."""
+    """The configuration of Lotter et al. (2017), for 10 epochs of 150, from other first weights each time.
+
+    So little footage is learned by heart after that: a run of 150 epochs, broken off after 25, had its lowest error on
+    held-out footage at the first measurement, after 5.
+    """
     return [
-        Configuration(f"long{number:03d}", 150, 500, 4, 1e-3, 3, "L_0", 4, 20_000 + number) for number in range(count)
+        Configuration(f"long{number:03d}", 10, 500, 4, 1e-3, 3, "L_0", 4, 20_000 + number) for number in range(count)
     ]
 
 

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 import assay
 from assay.core.determinism import seeded
+from assay.networks.over_time import OverTime
 from assay.networks.prednet import PredNet
 from assay.training.next_frame import NextFrame, train_next_frame
 
@@ -166,3 +167,15 @@ def test_inputs_that_are_no_videos_of_its_size_are_named(shape, said):
     with pytest.raises(assay.AssayError) as error:
         PredNet()(torch.zeros(shape))
     assert said in str(error.value)
+
+
+def test_a_convolution_over_time_learns_from_inputs_wider_than_its_weights():
+    # Under a GPU's autocast the upsampling of bfloat16 gives float32, and going back nothing is narrowed.
+    weight, bias = torch.rand(4, 2, 3, 3, requires_grad=True), torch.zeros(4, requires_grad=True)
+    pictures = torch.rand(1, 2, 8, 8, requires_grad=True)
+    with torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
+        convolution = OverTime(weight.to(torch.bfloat16), bias.to(torch.bfloat16))
+        out = convolution(pictures)
+    out.sum().backward()
+    assert (out.dtype, pictures.grad.dtype, weight.grad.dtype) == (torch.bfloat16, torch.float32, torch.float32)
+    assert pictures.grad.abs().sum() > 0 and weight.grad.abs().sum() > 0

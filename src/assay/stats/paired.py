@@ -110,7 +110,7 @@ def sign_p(differences: Array) -> float:
     return float(stats.binomtest(int((d > 0).sum()), len(d)).pvalue) if len(d) else 1.0
 
 
-def two_sided_p(mean: float, error: float, df: int | None = None) -> float:
+def two_sided_p(mean: float, error: float, df: float | None = None) -> float:
     """Two-sided p of a mean with this standard error, by Student's t or, without degrees of freedom, the normal law.
 
     Example:
@@ -120,7 +120,7 @@ def two_sided_p(mean: float, error: float, df: int | None = None) -> float:
     return min(1.0, 2 * one_sided_p(abs(mean), error, df))
 
 
-def one_sided_p(mean: float, error: float, df: int | None = None) -> float:
+def one_sided_p(mean: float, error: float, df: float | None = None) -> float:
     """One-sided p of a mean above 0; where there is no error, the sign of the mean decides (0, ½ or 1).
 
     Example:

@@ -6,6 +6,7 @@ from assay.studies.corpus.pgdl import PgdlCorpus, load_pgdl
 from assay.studies.corpus.plan import CorpusData, CorpusPlan, load_corpus_plan
 from assay.studies.corpus.trained import TrainedCorpus, load_corpus, train_corpus
 from assay.studies.discarding import discard_below_population, discard_summary
+from assay.studies.families import compare_families, family_means
 from assay.studies.prediction import Scoring, Study, predictors, rank, study
 from assay.studies.search.plan import SearchPlan, load_search_plan
 from assay.studies.search.search import run_search
@@ -65,12 +66,14 @@ __all__ = [
     "accuracy",
     "by_epoch",
     "chance_level",
+    "compare_families",
     "compare_measures",
     "compare_signals",
     "conditional_mutual_information",
     "correlation_matrix",
     "discard_below_population",
     "discard_summary",
+    "family_means",
     "first_component",
     "granulated_kendall",
     "information_by_condition",

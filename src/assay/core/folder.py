@@ -136,7 +136,7 @@ class Folder:
         for path in fs.ls(self.path(folder), detail=False, refresh=True):
             name = PurePosixPath(path).name
             pid = name.removeprefix(prefix).split("@")[0]
-            if name.startswith(prefix) and pid.isdigit() and not _alive(int(pid)):
+            if name.startswith(prefix) and pid.isdigit() and not alive(int(pid)):
                 fs.rm_file(path)
 
 
@@ -154,7 +154,8 @@ def _write_local(path: str, data: bytes, durable: bool) -> None:
             os.fsync(file.fileno())
 
 
-def _alive(pid: int) -> bool:
+def alive(pid: int) -> bool:
+    """Whether a process of this machine is running."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -7,6 +7,7 @@ new number, at the same place and with the same hyper-parameters, when the searc
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import socket
@@ -21,6 +22,7 @@ from typing import Any
 
 from assay.core.determinism import Arithmetic
 from assay.core.errors import AssayError, first_line, optional
+from assay.core.folder import alive
 from assay.studies.search.plan import SearchPlan
 from assay.studies.search.pruner import Population
 from assay.studies.search.space import Value
@@ -81,12 +83,8 @@ class Database:
     def _study(self) -> Any:
         """The study of this search, new or continued; an error if another plan began it."""
         plan, optuna = self.plan, self.optuna
-        directions = [objective.direction for objective in plan.objectives]
-        settings = {"study_name": plan.name, "storage": self.storage, "directions": directions}
         try:
-            study = optuna.create_study(**settings)
-            study.set_user_attr(_MADE_OF, plan.made_of)
-            return study
+            return self._new_study()
         except optuna.exceptions.DuplicatedStudyError:
             study = optuna.load_study(study_name=plan.name, storage=self.storage)
         if study.user_attrs.get(_MADE_OF, plan.made_of) == plan.made_of:
@@ -99,8 +97,12 @@ class Database:
                 f"({len(finished)} finished trials): give the new plan another run and name"
             )
         optuna.delete_study(study_name=plan.name, storage=self.storage)  # nothing is lost: no trial is finished
-        study = optuna.create_study(**settings)
-        study.set_user_attr(_MADE_OF, plan.made_of)
+        return self._new_study()
+
+    def _new_study(self) -> Any:
+        directions = [objective.direction for objective in self.plan.objectives]
+        study = self.optuna.create_study(study_name=self.plan.name, storage=self.storage, directions=directions)
+        study.set_user_attr(_MADE_OF, self.plan.made_of)
         return study
 
     @property
@@ -143,7 +145,7 @@ class Database:
     def _drawn(self, place: int) -> dict[str, Value]:
         """The hyper-parameters of a place, as far as they are known before the trial begins."""
         if self.plan.sampler == "grid":
-            return self.plan.combination(place)
+            return self.plan.combinations[place]
         if self.plan.sampler == "random":
             sampler = self.optuna.samplers.RandomSampler(seed=self.plan.seed_of(place))
             space = {name: hyperparameter.distribution() for name, hyperparameter in self.plan.space.items()}
@@ -163,7 +165,7 @@ class Database:
         """Count running trials as failed whose process is gone."""
         for trial in self.study.get_trials(deepcopy=False, states=(self.states.RUNNING,)):
             if self._is_dead(trial):
-                self._tell(trial.number, state=self.states.FAIL)
+                self.study.tell(trial.number, state=self.states.FAIL)
         if self.shared:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", self.optuna.exceptions.ExperimentalWarning)
@@ -178,7 +180,7 @@ class Database:
         if _OWNER not in trial.user_attrs:  # killed between taking the trial and saying so
             return bool((datetime.now() - trial.datetime_start).total_seconds() > GRACE_S)
         host, _, pid = str(trial.user_attrs[_OWNER]).rpartition(" ")
-        return host == socket.gethostname() and not Path(f"/proc/{pid}").exists()
+        return host == socket.gethostname() and not alive(int(pid))
 
     def _by_place(self, trials: Sequence[Any]) -> dict[int, list[Any]]:
         places: dict[int, list[Any]] = {}
@@ -202,7 +204,7 @@ class Database:
                     if not self._taken(known):
                         continue
                     if others:  # two processes laid out the same place at once
-                        self._tell(known.number, state=self.states.FAIL)
+                        self.study.tell(known.number, state=self.states.FAIL)
                         continue
                     return self._begin(known, place, everyone)
         return None
@@ -245,17 +247,15 @@ class Database:
         with self._reachable():
             trial.set_user_attr(_OUTCOME, outcome.to_json())
             if outcome.status == COMPLETE:
-                self._tell(trial.number, values=list(outcome.values))
+                self.study.tell(trial.number, values=list(outcome.values))
             elif outcome.status == PRUNED:
-                if len(self.plan.objectives) == 1 and outcome.live[-1]["value"] == outcome.live[-1]["value"]:
-                    trial.report(outcome.live[-1]["value"], outcome.epochs_done)  # TPE learns from it
-                self._tell(trial.number, state=self.states.PRUNED)
+                value = outcome.live[-1]["value"]
+                if len(self.plan.objectives) == 1 and not math.isnan(value):
+                    trial.report(value, outcome.epochs_done)  # TPE learns from it
+                self.study.tell(trial.number, state=self.states.PRUNED)
             else:
-                self._tell(trial.number, state=self.states.FAIL)
+                self.study.tell(trial.number, state=self.states.FAIL)
         del self.in_flight[place]
-
-    def _tell(self, number: int, **how: Any) -> None:
-        self.study.tell(number, **how)
 
     # -- all trials -----------------------------------------------------------------------------------------------
 

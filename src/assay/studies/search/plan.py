@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
-from assay.core.user_code import code_in, import_named
+from assay.core.user_code import code_in
 from assay.plans.plan import STAND_IN
 from assay.plans.reading import Reading
 from assay.plans.settings import Node, build, convert, read_yaml
@@ -20,7 +20,7 @@ from assay.stimuli.labelled import Labelled
 from assay.stimuli.transforms import transform_named
 from assay.studies.corpus.plan import corpus_plan
 from assay.studies.search.pruner import Pruner, read_pruner
-from assay.studies.search.quantity import Quantity, read_quantity
+from assay.studies.search.quantity import Quantity, function_of, read_quantity, text_of
 from assay.studies.search.space import Choice, Range, Value, grid, read_space
 from assay.studies.search.training import GIVEN, ClassifierTraining, FunctionTraining, Training
 
@@ -97,9 +97,10 @@ class SearchPlan:
         """The seed of the trial at a place among all trials: always the same, whoever runs it and how often."""
         return int(fingerprint(f"trial {place} of seed {self.seed}")[:8], 16) % 2**31
 
-    def combination(self, place: int) -> dict[str, Value]:
-        """The hyper-parameters that a grid has at a place."""
-        return grid(self.space)[place]
+    @cached_property
+    def combinations(self) -> list[dict[str, Value]]:
+        """The hyper-parameters that a grid has at each place."""
+        return grid(self.space)
 
 
 def load_search_plan(path: str | Path) -> SearchPlan:
@@ -116,13 +117,12 @@ def _read(root: Node) -> SearchPlan:
     space: dict[str, Range | Choice] = reading.take("space", read_space, {})
     fixed: dict[str, Any] = reading.take("fixed", lambda node: {key: entry.value for key, entry in node.items()}, {})
     sampler = reading.take("sampler", _sampler, "random")
-    pruned = "pruning" in reading.entries
-    training, data = _training(reading, [*space, *fixed], space, fixed, pruned)
+    training, data = _training(reading, space, fixed)
     objectives = tuple(reading.each("objectives", lambda node: read_quantity(node, data)))
     pruner = reading.take("pruning", lambda node: read_pruner(node, data), None)
     storage = reading.take("storage", _storage, "")
     seed = reading.take("seed", _seed, 0)
-    name = reading.take("name", _word, root.file.stem)
+    name = reading.take("name", text_of, root.file.stem)
     keep = reading.take("keep", lambda node: bool(convert(node, bool, {})), True)
     resources = reading.take("resources", lambda node: build(Resources, node), Resources())
     run = reading.folder("run", f"runs/{root.file.stem}")
@@ -143,7 +143,7 @@ def _read(root: Node) -> SearchPlan:
 
 
 def _training(
-    reading: Reading, names: list[str], space: Mapping[str, Range | Choice], fixed: Mapping[str, Any], pruned: bool
+    reading: Reading, space: Mapping[str, Range | Choice], fixed: Mapping[str, Any]
 ) -> tuple[Training | None, Labelled | None]:
     """What is trained, and the data that measures get which name none of their own."""
     root, entries, problems = reading.node, reading.entries, reading.problems
@@ -162,8 +162,8 @@ def _training(
     if "train" in entries:
         with problems.watching():
             example = data.shape if "data" in entries else None
-            training = FunctionTraining(_function(entries["train"]), entries["train"].value, preprocess, example)
-            for sentence in training.check(names, pruned):
+            training = FunctionTraining(function_of(entries["train"]), entries["train"].value, preprocess, example)
+            for sentence in training.check([*space, *fixed], "pruning" in entries):
                 with problems.watching(entries["train"].where):
                     raise AssayError(sentence)
     return training, data if "data" in entries else None
@@ -222,14 +222,14 @@ def _distinct(root: Node, objectives: tuple[Quantity, ...], varied: list[str], f
 
 
 def _sampler(node: Node) -> str:
-    sampler = _word(node)
+    sampler = text_of(node)
     if sampler not in SAMPLERS:
         node.fail(f"is {sampler!r}, expected one of {', '.join(SAMPLERS)}")
     return sampler
 
 
 def _storage(node: Node) -> str:
-    url = _word(node)
+    url = text_of(node)
     if not url.startswith(("postgresql://", "postgresql+psycopg://")):
         node.fail("is no URL of a PostgreSQL database, such as postgresql://user@host:5432/searches")
     return url
@@ -237,14 +237,9 @@ def _storage(node: Node) -> str:
 
 def _seed(node: Node) -> int:
     seed: int = convert(node, int, {})
-    if not 0 <= seed < math.inf:
+    if seed < 0:
         node.fail(f"is {seed}, expected a whole number from 0")
     return seed
-
-
-def _word(node: Node) -> str:
-    word: str = convert(node, str, {})
-    return word
 
 
 def _preprocess(node: Node) -> Any:
@@ -252,14 +247,3 @@ def _preprocess(node: Node) -> Any:
         return transform_named(node.value)
     except AssayError as error:
         node.fail(str(error))
-
-
-def _function(node: Node) -> Any:
-    name = _word(node)
-    try:
-        function = import_named(name, f"train {name!r}")
-    except AssayError as error:
-        raise AssayError(f"{node.where}: {error}") from error
-    if not callable(function):
-        node.fail(f"{name!r} is no function")
-    return function

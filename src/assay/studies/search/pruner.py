@@ -66,15 +66,6 @@ class Pruner:
     convergence: Convergence | None = None
     population: Threshold | None = None
 
-    def watch(self, wrap: Callable[[nn.Module], Subject], population: Population) -> Watch:
-        """A callback for the training of one trial.
-
-        Args:
-            wrap: Makes a subject of a network in training.
-            population: What the quantity was in other trials, by epoch.
-        """
-        return Watch(self, wrap, population)
-
 
 class Watch:
     """The callback of one trial: records the live quantity, counts epochs, and ends the training by the pruner's rules.

@@ -107,11 +107,11 @@ def read_quantity(node: Node, data: Labelled | None, known: tuple[str, ...] = KE
         with reading.problems.watching():
             said = f"has {' and '.join(sources)}" if sources else "has none"
             node.fail(f"{said} of {', '.join(SOURCES)}: give exactly one")
-    texts = {key: reading.take(key, _text, "") for key in ("take", "layer", "name", "number")}
+    texts = {key: reading.take(key, text_of, "") for key in ("take", "layer", "name", "number")}
     direction = reading.take("direction", _direction, "maximize")
     nothing: tuple[str, Measure | None] = ("", None)
     label, measure = reading.take("measure", lambda entry: (*load_measure(entry, data),), nothing)
-    function = reading.take("function", _function, None)
+    function = reading.take("function", function_of, None)
     if (texts["take"] or texts["layer"]) and "measure" not in reading.entries:
         with reading.problems.watching():
             node.fail("has take or layer, which choose from a measure, but no measure")
@@ -123,25 +123,27 @@ def read_quantity(node: Node, data: Labelled | None, known: tuple[str, ...] = KE
     return Quantity(name, direction, measure, texts["take"], texts["layer"], function, texts["number"])
 
 
-def _text(node: Node) -> str:
+def text_of(node: Node) -> str:
+    """An entry that must be text."""
     text: str = convert(node, str, {})
     return text
 
 
 def _direction(node: Node) -> str:
-    direction = _text(node)
+    direction = text_of(node)
     if direction not in ("maximize", "minimize"):
         node.fail(f"is {direction!r}, expected 'maximize' or 'minimize'")
     return direction
 
 
-def _function(node: Node) -> Callable[[Subject], float]:
-    name = _text(node)
+def function_of(node: Node) -> Callable[..., Any]:
+    """An entry that names a function, ``module:function``."""
+    name = text_of(node)
     try:
-        function = import_named(name, f"function {name!r}")
+        function = import_named(name, f"{node.path[-1]} {name!r}")
     except AssayError as error:
         raise AssayError(f"{node.where}: {error}") from error
     if not callable(function):
         node.fail(f"{name!r} is no function")
-    called: Callable[[Subject], float] = function
+    called: Callable[..., Any] = function
     return called

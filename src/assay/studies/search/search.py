@@ -69,12 +69,11 @@ def _run(plan: SearchPlan, database: Database, folder: Folder, workers: Workers)
     try:
         for done in ended:
             place = done.job.own.place
-            lost = isinstance(done.result, Lost)
             outcome = Outcome(FAILED, error=done.result.reason) if isinstance(done.result, Lost) else done.result
             if outcome.weights is not None:
                 folder.write(f"networks/{name_of(place)}.safetensors", outcome.weights)
             database.finish(place, outcome)
-            if not lost and outcome.fatal:
+            if outcome.fatal:
                 raise AssayError(f"{outcome.error} (trial {place}; the search ends, what is finished is kept)")
             finished += outcome.status != FAILED
             report("trials", finished, plan.trials)

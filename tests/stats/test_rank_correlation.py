@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+from math import factorial
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from assay import AssayError
 from assay.stats.correlation import spearman
+from assay.stats.exact_spearman import least_spearman_p
 from assay.stats.rank_correlation import partial_spearman, spearman_interval, spearman_p
 
 
@@ -33,7 +37,43 @@ def test_p_is_that_of_scipy():
     x, y = rng.normal(size=(2, 30))
     rho, p = stats.spearmanr(x, y)
     assert spearman(x, y) == pytest.approx(rho, abs=1e-14)
-    assert spearman_p(rho, 30) == pytest.approx(p, rel=1e-12)
+    assert spearman_p(x, y) == pytest.approx(p, rel=1e-12)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("n", [3, 4, 6])
+def test_p_of_few_pairs_is_the_share_of_all_orders_that_do_as_well(n, tied):
+    rng = np.random.default_rng(n)
+    for _ in range(5):
+        x, y = rng.random((2, n)) if not tied else rng.integers(0, 3, (2, n)) + np.eye(n)[0]
+        sizes = np.array([abs(spearman(x, np.array(order))) for order in permutations(y)])
+        observed = abs(spearman(x, y))
+        if np.isfinite(observed):
+            assert spearman_p(x, y) == pytest.approx((sizes >= observed - 1e-12).mean(), rel=1e-12)
+            assert least_spearman_p(x, y) == pytest.approx((sizes >= sizes.max() - 1e-12).mean(), rel=1e-9)
+
+
+def test_a_perfect_correlation_of_few_pairs_is_not_sure():
+    x = np.arange(4.0)
+    assert spearman_p(x, x) == spearman_p(x, -x) == 2 / 24
+    assert spearman_p(np.arange(20), np.arange(20)) == pytest.approx(2 / factorial(20), rel=1e-9)
+    outlier = np.arange(20) == 3
+    assert spearman_p(outlier, outlier) == pytest.approx(1 / 20, rel=1e-9)
+    z = np.array([1.0, 3, 0, 2])
+    assert spearman_p(x, x, z) == 2 / factorial(3)  # the partial correlation is 1
+    low, high = spearman_interval(x, x)
+    assert low < -0.9 and high == 1 and spearman_interval(x, -x) == (-1, -low)
+    low, high = spearman_interval(np.arange(95), np.arange(95))
+    assert 0.999 < low < high == 1
+
+
+def test_p_keeps_its_level_for_any_number_of_pairs():
+    rng = np.random.default_rng(5)
+    for n in (4, 5, 6, 8, 10, 11):
+        p = np.array([spearman_p(*rng.random((2, n))) for _ in range(400)])
+        assert p.min() > 0
+        for level in (0.05, 0.005):
+            assert (p <= level).mean() <= level + 3 * np.sqrt(level / 400)  # three standard errors of the simulation
 
 
 @pytest.mark.parametrize("curved", [False, True])
@@ -57,7 +97,7 @@ def test_what_is_undefined_is_nan():
     assert np.isnan(partial_spearman(x, x**2, x))  # nothing is left to explain
     assert np.isnan(spearman_interval(x, np.ones(6))).all()
     assert np.isnan(spearman_interval(x[:3], x[[1, 0, 2]])).all()
-    assert spearman_interval(x, x) == (1.0, 1.0)
-    assert np.isnan(spearman_p(0.5, 2)) and spearman_p(1.0, 9) == 0.0
+    assert np.isnan(spearman_p(x[:2], x[:2])) and np.isnan(spearman_p(x, np.ones(6)))
+    assert np.isnan(spearman_p(x, x**2, x))
     with pytest.raises(AssayError, match="given is"):
         partial_spearman(x, x, np.ones(5))

@@ -63,6 +63,18 @@ def test_networks_without_a_value_are_left_out_and_counted(networks):
     assert constant.reading == "undefined" and np.isnan([constant.rho, constant.p, constant.low]).all()
 
 
+def test_a_family_of_few_networks_raises_no_more_false_alarms_than_it_says():
+    rng = np.random.default_rng(0)
+    four = pd.DataFrame(rng.random((4, 2)), columns=["a", "b"]).assign(c=lambda table: table["a"])
+    row = metric_agreement(four, ["a", "c"]).iloc[0]
+    assert (row.rho, row.p, row.reading) == (1, 2 / 24, "not clear") and row.low < 0
+    alarms = 0
+    for _ in range(15):
+        table = metric_agreement(pd.DataFrame(rng.random((5, 4)), columns=list("abcd")), list("abcd"))
+        alarms += bool((table["reading"] == "clear").any())
+    assert alarms <= 15 * 0.05 + 3 * np.sqrt(15 * 0.05)  # three standard errors of the simulation
+
+
 def test_the_matrix_is_symmetric(networks):
     matrix = correlation_matrix(metric_agreement(networks, ["mse", "accuracy", "hms"]))
     assert np.array_equal(matrix.to_numpy(), matrix.to_numpy().T) and (np.diag(matrix) == 1).all()

@@ -9,7 +9,6 @@ import pandas as pd
 import yaml
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
-from scipy import stats
 
 from assay.core.folder import Folder
 from assay.core.page import Page
@@ -28,7 +27,9 @@ from assay.report.document import (
 )
 from assay.report.figures import as_png
 from assay.report.html import html
+from assay.stats.correlation import spearman
 from assay.stats.multiplicity import holm
+from assay.stats.rank_correlation import spearman_p
 from assay.studies.search.table import FOLDER, Search, read_search
 
 _SHOWN = 10  # best trials in the first table
@@ -140,8 +141,8 @@ def relations(search: Search) -> pd.DataFrame:
             row |= {"rho": np.nan, "p_holm": np.nan, "best_level": None}
             if pd.api.types.is_numeric_dtype(given) and not pd.api.types.is_bool_dtype(given):
                 if given.nunique() > 1 and complete[objective].nunique() > 1 and len(complete) > 2:
-                    tested = stats.spearmanr(given, complete[objective])
-                    row |= {"rho": float(tested.statistic), "p_holm": float(tested.pvalue)}
+                    x, y = given.to_numpy(dtype=float), complete[objective].to_numpy(dtype=float)
+                    row |= {"rho": spearman(x, y), "p_holm": spearman_p(x, y)}
             else:
                 medians = complete.groupby(given.astype(str))[objective].median()
                 row["best_level"] = str(medians.idxmin() if direction == "minimize" else medians.idxmax())

@@ -21,6 +21,7 @@ from assay.stats.rank_correlation import partial_spearman, spearman_interval, sp
 LEAST_READ = 0.2
 """Correlations that are nearer to 0 are not interpreted."""
 _FEWEST = 4
+NAN = float("nan")
 
 
 def metric_agreement(
@@ -59,8 +60,7 @@ def metric_agreement(
     for first, second in combinations(metrics, 2):
         values = finite_rows(networks, [first, second, *others])
         n = len(values)
-        rho, low, high = _correlation(values)
-        p = spearman_p(rho, n, len(others))
+        rho, low, high, p = _correlation(values)
         pair = {"first": first, "second": second, "given": ", ".join(others)}
         rows.append({**pair, "rho": rho, "low": low, "high": high, "p": p, "n": n})
     table = pd.DataFrame(rows)
@@ -141,14 +141,14 @@ def finite_rows(table: pd.DataFrame, columns: Sequence[str]) -> np.ndarray[Any, 
     return finite
 
 
-def _correlation(values: np.ndarray[Any, Any]) -> tuple[float, float, float]:
-    """The correlation of the first two columns given the others, and the ends of its interval."""
+def _correlation(values: np.ndarray[Any, Any]) -> tuple[float, float, float, float]:
+    """The correlation of the first two columns given the others, the ends of its interval, and its p."""
     if len(values) < _FEWEST:
-        return float("nan"), float("nan"), float("nan")
-    first, second, others = values[:, 0], values[:, 1], values[:, 2:]
-    if not others.shape[1]:
-        return spearman(first, second), *spearman_interval(first, second)
-    return partial_spearman(first, second, others), *spearman_interval(first, second, others)
+        return NAN, NAN, NAN, NAN
+    first, second = values[:, 0], values[:, 1]
+    others = values[:, 2:] if values.shape[1] > 2 else None
+    rho = spearman(first, second) if others is None else partial_spearman(first, second, others)
+    return rho, *spearman_interval(first, second, others), spearman_p(first, second, others)
 
 
 def _reading(rho: float, p: float, least: float) -> str:

@@ -152,3 +152,27 @@ def test_files_that_rsatoolbox_saves_are_loaded(tmp_path):
     vectors = rdms("random", 3, 5)
     theirs(vectors).save(str(tmp_path / "rdms.h5"), "hdf5")
     np.testing.assert_array_equal(assay.stimuli.load_rdms(tmp_path / "rdms.h5").vectors, vectors)
+
+
+def test_names_that_rsatoolbox_saves_are_loaded_and_their_order_is_checked(tmp_path):
+    pytest.importorskip("h5py")
+    package = rsatoolbox.rdm.RDMs(
+        rdms("random", 4, 5),
+        rdm_descriptors={"subject": ["anna", "anna", "ben", "ben"], "session": [1, 2, 1, 2]},
+        pattern_descriptors={"conds": ["owl", "cat", "cup", "car", "hut"]},
+    )
+    package.save(str(tmp_path / "rdms.h5"), "hdf5")
+    saved = assay.stimuli.load_rdms(tmp_path / "rdms.h5")
+    assert saved.names == assay.from_rsatoolbox(package).names == ("anna 1", "anna 2", "ben 1", "ben 2")
+    assert saved.stimuli == assay.from_rsatoolbox(package).stimuli == ("owl", "cat", "cup", "car", "hut")
+    assert assay.from_rsatoolbox(package, names="index").names == ("0", "1", "2", "3")
+    with pytest.raises(assay.AssayError, match="rdm_descriptors has no 'sesion'"):
+        assay.from_rsatoolbox(package, names="sesion")
+    other = rsatoolbox.rdm.RDMs(package.dissimilarities.copy(), pattern_descriptors=dict(package.pattern_descriptors))
+    other.reorder(np.array([1, 0, 2, 3, 4]))
+    with pytest.raises(assay.AssayError, match="the same stimuli in another order: stimulus 0 is 'owl' and 'cat'"):
+        assay.compare_rdms(package, other)
+    ours = RdmSet(saved.vectors, stimuli=saved.stimuli)
+    np.testing.assert_allclose(
+        assay.compare_rdms(ours, assay.from_rsatoolbox(other).reordered(saved.stimuli)).diagonal(), 1
+    )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from PIL import Image
 from scipy import io
 
-from assay import AssayError
-from assay.stimuli import RdmSet, load_brain92, load_rdms
+from assay import AssayError, compare_rdms
+from assay.stimuli import HumanStimuli, RdmSet, as_images, load_brain92, load_human_stimuli, load_rdms
 
 VECTORS = np.random.default_rng(0).random((2, 10))
 MATRICES = RdmSet(VECTORS).matrices
@@ -47,6 +48,84 @@ def test_a_mat_file_of_version_7_3_is_loaded(tmp_path):
     with (tmp_path / "new.mat").open("r+b") as handle:
         handle.write(head)
     np.testing.assert_array_equal(load_rdms(tmp_path / "new.mat").vectors, VECTORS[:1])
+
+
+def rsatoolbox_file(path, vectors, stimuli="", **rdm_descriptors):
+    """An HDF5 file as rsatoolbox writes it: texts as bytes, numbers of RDMs and patterns beside them."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w") as file:
+        file["dissimilarities"] = vectors
+        file["rdm_descriptors/index"] = np.arange(len(vectors))
+        file["pattern_descriptors/index"] = np.arange(5)
+        for key, values in rdm_descriptors.items():
+            file[f"rdm_descriptors/{key}"] = np.array(values).astype("S") if isinstance(values[0], str) else values
+        if stimuli:
+            file["pattern_descriptors/stimulus"] = np.array(list(stimuli)).astype("S")
+
+
+def test_a_file_of_rsatoolbox_keeps_the_names_of_stimuli_and_rdms(tmp_path):
+    rsatoolbox_file(tmp_path / "a.h5", VECTORS, "vwxyz", subject=["anna", "ben"])
+    in_another_order = RdmSet(VECTORS, stimuli=tuple("vwxyz")).reordered("zyxwv")
+    rsatoolbox_file(tmp_path / "b.h5", in_another_order.vectors, "zyxwv", subject=["anna", "anna"], session=[1, 2])
+    rsatoolbox_file(tmp_path / "c.h5", VECTORS, region=["IT", "IT"])
+    first, second, third = (load_rdms(tmp_path / f"{name}.h5") for name in "abc")
+    assert first.names == ("anna", "ben") and first.stimuli == tuple("vwxyz")
+    assert second.names == ("anna 1", "anna 2") and second.stimuli == tuple("zyxwv")
+    assert third.names == ("c 0", "c 1") and third.stimuli == ()
+    with pytest.raises(AssayError, match="the same stimuli in another order: stimulus 0 is 'v' and 'z'"):
+        compare_rdms(first, second)
+    np.testing.assert_allclose(np.diag(compare_rdms(first, second.reordered(first.stimuli))), 1)
+    with pytest.raises(AssayError, match=r"a.h5 and b.h5 have the same stimuli in another order"):
+        load_rdms(tmp_path)
+    assert load_rdms(tmp_path, stimuli=()).stimuli == ()
+    with pytest.raises(AssayError, match=r"another order than the file: give load_rdms\(path\).reordered"):
+        load_rdms(tmp_path / "a.h5", stimuli="wvxyz")
+    assert load_rdms(tmp_path / "a.h5", stimuli="abcde").stimuli == tuple("abcde")
+
+
+def test_pictures_and_rdms_with_names_must_be_in_one_order(tmp_path):
+    (tmp_path / "pictures").mkdir()
+    for name in "vwxyz":
+        Image.new("RGB", (8, 8)).save(tmp_path / "pictures" / f"{name}.png")
+    pictures = tmp_path / "pictures"
+    for file, stimuli in {"same.h5": "vwxyz", "shuffled.h5": "zyxwv", "other.h5": "abcde"}.items():
+        rsatoolbox_file(tmp_path / file, VECTORS, stimuli)
+    assert load_human_stimuli(pictures, tmp_path / "same.h5").names == tuple("vwxyz")
+    with pytest.raises(AssayError, match="images and rdms have the same stimuli in another order"):
+        load_human_stimuli(pictures, tmp_path / "shuffled.h5")
+    with pytest.raises(AssayError, match="images and rdms have the same stimuli in another order"):
+        HumanStimuli(as_images(pictures), load_rdms(tmp_path / "shuffled.h5"))
+    with pytest.raises(AssayError, match=r"have different stimuli .* stimuli=\[\] to load_human_stimuli"):
+        load_human_stimuli(pictures, tmp_path / "other.h5")
+    assert load_human_stimuli(pictures, tmp_path / "other.h5", stimuli=[]).names == tuple("vwxyz")
+    assert HumanStimuli(pictures, tmp_path / "same.h5").names == tuple("vwxyz")
+
+
+def test_pictures_of_two_kinds_name_the_arguments_at_hand(tmp_path):
+    (tmp_path / "pictures").mkdir()
+    Image.new("RGB", (8, 8)).save(tmp_path / "pictures" / "a.png")
+    Image.new("L", (9, 9)).save(tmp_path / "pictures" / "b.png")
+    np.save(tmp_path / "rdms.npy", VECTORS)
+    with pytest.raises(AssayError, match=r"give size=…, .* and color='rgb' or color='grey' to load_human_stimuli$"):
+        load_human_stimuli(tmp_path / "pictures", tmp_path / "rdms.npy")
+
+
+def test_matrices_stacked_as_in_matlab_are_loaded(tmp_path):
+    last = np.moveaxis(MATRICES, 0, -1)
+    cube = RdmSet(np.random.default_rng(1).random((5, 10))).matrices  # five RDMs of five stimuli
+    io.savemat(tmp_path / "last.mat", {"RDMs": last, "picture": np.random.default_rng(2).random((8, 8, 3))})
+    np.save(tmp_path / "last.npy", last)
+    np.save(tmp_path / "cube.npy", np.moveaxis(cube, 0, -1))
+    np.save(tmp_path / "first.npy", cube)
+    np.save(tmp_path / "picture.npy", np.random.default_rng(2).random((8, 8, 3)))
+    for file in ("last.mat", "last.npy"):
+        np.testing.assert_array_equal(load_rdms(tmp_path / file).vectors, VECTORS)
+    for file in ("cube.npy", "first.npy"):
+        np.testing.assert_array_equal(load_rdms(tmp_path / file).matrices, cube)
+    with pytest.raises(AssayError, match=r"picture of shape 8×8×3: .* RDMs × m × m or m × m × RDMs"):
+        load_rdms(tmp_path / "picture.npy")
+    with pytest.raises(AssayError, match=r"of shape 8×8×3 is no stack of RDMs, .*: give RDMs × m × m or m × m × RDMs"):
+        RdmSet(np.random.default_rng(2).random((8, 8, 3)))
 
 
 def test_equal_names_in_several_files_get_the_name_of_the_file(tmp_path):

@@ -83,7 +83,8 @@ def image_set(
     made = as_images(data, size=size, color=color, limit=count or LIMIT)
     if count is None or count >= len(made):
         return made
-    return Images(made.array[:count], None if made.labels is None else made.labels[:count], made.source)
+    labels_taken = None if made.labels is None else made.labels[:count]
+    return Images(made.array[:count], labels_taken, made.source, made.names[:count])
 
 
 def clips_in(path: Path, size: Size | None = None, color: Color | None = None) -> Sequences:

@@ -78,10 +78,10 @@ def load_sequences_node(node: Node) -> Sequences:
 def _human_stimuli(node: Node) -> HumanStimuli:
     """Images with RDMs as a plan writes them: ``brain92: FOLDER``, ``images`` and ``rdms``, or a folder of both."""
     if isinstance(node.value, str):
-        return _at(node, lambda path: as_human_stimuli(path), convert(node, Path, {}))
+        return _at(node, _in_words_of_a_plan(as_human_stimuli, "'images' and 'rdms'"), convert(node, Path, {}))
     entries = dict(node.items())
     if "brain92" not in entries:
-        return build(load_human_stimuli, node)
+        return build(_in_words_of_a_plan(load_human_stimuli, "'images' and 'rdms'"), node)
     if len(entries) > 1:
         node.fail("has more than 'brain92', which is the folder of the 92-image set and has no settings")
     folder = entries["brain92"]
@@ -104,15 +104,23 @@ def _moving(node: Node) -> Sequences:
     return moving[motion]
 
 
-def _from_path(load: Callable[..., Any], places: str) -> Callable[[Node], Any]:
-    """A loader that calls ``load`` with the entry ``path``, and the other entries as settings; or with a path alone."""
+def _in_words_of_a_plan(load: Callable[..., T], keys: str) -> Callable[..., T]:
+    """A loader of pictures whose errors name the keys of a plan to give; ``keys`` are those of what it loads."""
 
     @functools.wraps(load)
-    def in_words_of_a_plan(*args: Any, **settings: Any) -> Any:
+    def loader(*args: Any, **settings: Any) -> T:
         try:
             return load(*args, **settings)
         except PicturesDiffer as error:
-            raise AssayError(f"{error.sentence('size: 32', 'color: rgb')}, in a mapping with the key 'path'") from error
+            place = f", in a mapping with the key{'s' if ' and ' in keys else ''} {keys}"
+            raise error.reworded("size: 32", "color: rgb", place) from None
+
+    return loader
+
+
+def _from_path(load: Callable[..., Any], places: str) -> Callable[[Node], Any]:
+    """A loader that calls ``load`` with the entry ``path``, and the other entries as settings; or with a path alone."""
+    in_words_of_a_plan = _in_words_of_a_plan(load, "'path'")
 
     def loader(node: Node) -> Any:
         if isinstance(node.value, str):

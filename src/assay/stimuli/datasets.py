@@ -15,7 +15,7 @@ from assay.core.errors import AssayError, first_line, shown
 from assay.stimuli.clips import ArrayClip, Clip
 from assay.stimuli.images import Images
 from assay.stimuli.labelled import Labelled, load_labelled
-from assay.stimuli.picture_files import Size, class_folders, pictures_in, require_size
+from assay.stimuli.picture_files import Size, class_folders, picture_names, pictures_in, require_size
 from assay.stimuli.pictures import SUFFIXES, Array, Color, as_array
 from assay.stimuli.samples import Samples, is_dataset, named_parts, read_frame, read_samples, spread, taken
 from assay.stimuli.sequences import Sequences, load_sequences
@@ -118,7 +118,8 @@ def as_images(
     _require(size, color, limit)
     samples = _samples(images, limit, argument, labelled=False)
     labels = None if samples.labels is None else as_array(samples.labels, f"the labels of {argument}")
-    return Images(stacked(samples.inputs, size, color, argument), labels, samples.source)
+    array = stacked(samples.inputs, size, color, argument)
+    return Images(array, labels, samples.source, picture_names(samples.inputs))
 
 
 def as_sequences(

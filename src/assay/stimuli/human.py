@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,11 +15,11 @@ from assay.core.errors import AssayError, shown
 from assay.core.fingerprint import fingerprint
 from assay.stimuli.brain import Brain92, load_brain92
 from assay.stimuli.datasets import as_images
-from assay.stimuli.images import Images, load_images
-from assay.stimuli.picture_files import pictures_in
+from assay.stimuli.images import Images
+from assay.stimuli.picture_files import PicturesDiffer
 from assay.stimuli.pictures import Array, Color
 from assay.stimuli.rdm_files import load_rdms
-from assay.stimuli.rdms import RdmSet, require_same_stimuli
+from assay.stimuli.rdms import RdmSet, from_rsatoolbox, require_same_stimuli
 from assay.stimuli.thumbnails import stimuli_as_html
 
 _OF_BRAIN92 = "92_brainRDMs.mat"
@@ -30,9 +31,10 @@ class HumanStimuli:
 
     Args:
         images: The images, in any form that `as_images` takes.
-        rdms: One RDM per person, or several (sessions), in any form that `RdmSet` takes.
+        rdms: One RDM per person, or several (sessions), in any form that `RdmSet` takes, or in a file or folder.
         subjects: The person of each RDM, where one person has several; by default every RDM is a person's own.
-        names: The names of the images. Where ``rdms`` names its stimuli too, the names and their order must agree.
+        names: The names of the images; by default those of their files. Where ``rdms`` names its stimuli too, the names
+            and their order must agree.
         categories: Groupings of the images that serve as baselines, each with the category of every image; by default
             the labels of the images, where they have some.
 
@@ -53,7 +55,9 @@ class HumanStimuli:
 
     def __post_init__(self) -> None:
         images = as_images(self.images, argument="images")
-        rdms = self.rdms if isinstance(self.rdms, RdmSet) else RdmSet(self.rdms)
+        rdms = load_rdms(self.rdms) if isinstance(self.rdms, (str, Path)) else self.rdms
+        rdms = from_rsatoolbox(rdms) if hasattr(rdms, "pattern_descriptors") else rdms
+        rdms = rdms if isinstance(rdms, RdmSet) else RdmSet(rdms)
         if len(images) != rdms.n_stimuli:
             raise AssayError(
                 f"there are {len(images)} images, and the RDMs are of {rdms.n_stimuli} stimuli: give the RDMs of these "
@@ -62,11 +66,19 @@ class HumanStimuli:
         subjects = tuple(map(str, self.subjects)) or rdms.names or tuple(f"person {i + 1}" for i in range(len(rdms)))
         if len(subjects) != len(rdms):
             raise AssayError(f"subjects has {len(subjects)} entries for {len(rdms)} RDMs: name the person of each")
-        names = tuple(map(str, self.names)) or rdms.stimuli
+        names = tuple(map(str, self.names)) or images.names or rdms.stimuli
         if names and len(names) != len(images):
             raise AssayError(f"names has {len(names)} entries for {len(images)} images: name each")
-        if self.names:
-            require_same_stimuli(RdmSet(rdms.vectors[:1], (), names), rdms, "images", "rdms")
+        if names:
+            require_same_stimuli(
+                RdmSet(rdms.vectors[:1], (), names),
+                rdms,
+                "images",
+                "rdms",
+                if_reordered="bring the RDMs in the order of the images by rdms.reordered(names)",
+                if_different="if they are in the order of the images all the same, give names=rdms.stimuli, or "
+                "stimuli=[] to load_human_stimuli and in a plan",
+            )
         labels = {} if images.labels is None else {"categories": images.labels}
         categories = {key: np.asarray(value) for key, value in (self.categories or labels).items()}
         for key, value in categories.items():
@@ -124,8 +136,11 @@ def load_human_stimuli(
     people: Sequence[str] | None = None,
     size: int | None = None,
     color: Color | None = None,
+    stimuli: Sequence[str] | None = None,
 ) -> HumanStimuli:
     """Load images, and the RDMs of people who saw them.
+
+    Where both the pictures and the RDMs have names, as in files of rsatoolbox, the names and their order must agree.
 
     Args:
         images: Folder of pictures, in the order of their names, or another form that `as_images` takes.
@@ -134,11 +149,14 @@ def load_human_stimuli(
         people: Load the RDMs of these names, in this order; one that is missing is an error.
         size: Side to which the central square of pictures in files is resized.
         color: ``grey`` or ``rgb``, to convert pictures in files to.
+        stimuli: The names of the RDMs' stimuli, in the order of rows and columns; by default those that the file gives.
+            Give an empty list for RDMs in the order of the pictures whose file calls them otherwise.
     """
-    images = Path(images)
-    files = pictures_in(images) if images.is_dir() else []
-    shown_images = load_images(images, size, color) if files else as_images(str(images), size=size, color=color)
-    return HumanStimuli(shown_images, load_rdms(rdms, people), tuple(subjects), tuple(file.stem for file in files))
+    try:
+        pictures = as_images(str(images), size=size, color=color, limit=sys.maxsize)
+    except PicturesDiffer as error:
+        raise error.reworded("size=…", "color='rgb' or color='grey'", " to load_human_stimuli") from None
+    return HumanStimuli(pictures, load_rdms(rdms, people, stimuli), tuple(subjects))
 
 
 def as_human_stimuli(value: Any, argument: str = "stimuli") -> HumanStimuli:

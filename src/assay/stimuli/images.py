@@ -11,7 +11,7 @@ import numpy as np
 
 from assay.core.errors import AssayError, first_line, nearest
 from assay.core.fingerprint import fingerprint
-from assay.stimuli.picture_files import pictures_in, read_pictures
+from assay.stimuli.picture_files import picture_names, pictures_in, read_pictures
 from assay.stimuli.pictures import SUFFIXES, Array, Color, as_array
 from assay.stimuli.thumbnails import stimuli_as_html
 
@@ -19,6 +19,12 @@ from assay.stimuli.thumbnails import stimuli_as_html
 @dataclass(frozen=True, eq=False)
 class Images:
     """Pictures N×C×H×W in [0, 1] (uint8 and N×H×W are converted), with one label each if labels are given.
+
+    Args:
+        array: The pictures.
+        labels: The label of each, or None.
+        source: Where they come from, in words.
+        names: The name of each, where they have some; those of files are the names of the files without suffix.
 
     Example:
         >>> images = Images(np.zeros((3, 8, 8), dtype=np.uint8))
@@ -29,6 +35,7 @@ class Images:
     array: Array
     labels: Array | None = None
     source: str = "arrays in memory"
+    names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         array = as_array(self.array, f"images of {self.source}")
@@ -49,6 +56,9 @@ class Images:
                 count = len(labels) if labels.ndim else repr(self.labels)
                 raise AssayError(f"there are {len(array)} images and {count} labels: give one for each")
             object.__setattr__(self, "labels", labels)
+        object.__setattr__(self, "names", tuple(map(str, self.names)))
+        if self.names and len(self.names) != len(array):
+            raise AssayError(f"names has {len(self.names)} entries for {len(array)} images: name each")
 
     def __len__(self) -> int:
         return len(self.array)
@@ -98,7 +108,7 @@ def load_images(
         files = pictures_in(path)[:count]
         if not files:
             raise AssayError(f"{path} holds no pictures ({', '.join(sorted(SUFFIXES))})")
-        return Images(read_pictures(files, size, color), None, str(path))
+        return Images(read_pictures(files, size, color), None, str(path), picture_names(files))
     if path.suffix != ".npz":
         raise AssayError(f"{path} is not a folder of pictures or an .npz file")
     array, *label_arrays = read_arrays(path, images, *filter(None, (labels,)))

@@ -20,6 +20,19 @@ def pictures_in(folder: Path) -> list[Path]:
     return sorted(p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file())
 
 
+def picture_names(files: Any) -> tuple[str, ...]:
+    """Name pictures by their files, without suffix; none where these are no files, or share a name.
+
+    Example:
+        >>> picture_names([Path("seen/cat.png"), "seen/owl.jpg"]), picture_names(["a/1.png", "b/1.png"])
+        (('cat', 'owl'), ())
+    """
+    if not isinstance(files, (list, tuple)) or not all(isinstance(file, (str, Path)) for file in files):
+        return ()
+    names = tuple(Path(file).stem for file in files)
+    return names if len(set(names)) == len(names) else ()
+
+
 def read_pictures(files: Sequence[Path], size: Size | None = None, color: Color | None = None) -> Array:
     """Read pictures of one shape into one array N×C×H×W, uint8 where all files have 8 bits, else float32 in [0, 1].
 
@@ -56,14 +69,19 @@ class PicturesDiffer(AssayError):
         self.in_size, self.in_color = one[-2:] != other[-2:], one[0] != other[0]
         shapes = ["×".join(map(str, shape)) for shape in (one, other)]
         self.fact = f"{first} is {shapes[0]} and {second} is {shapes[1]} (C×H×W), which do not go in one array"
-        way = " to assay.stimuli.as_labelled or as_images" if self.in_size or self.in_color else ""
-        super().__init__(self.sentence("size=…", "color='rgb' or color='grey'") + way)
+        super().__init__()
+        self.reworded("size=…", "color='rgb' or color='grey'", " to assay.stimuli.as_labelled or as_images")
 
     def sentence(self, size: str, color: str) -> str:
         """The error with its remedy, in words for a size and for a colour that can be given."""
         remedies = [f"{size}, which cuts the central square and resizes it,"] if self.in_size else []
         remedies += [color] if self.in_color else []
         return f"{self.fact}: give {' and '.join(remedies).removesuffix(',') or 'arrays of one shape'}"
+
+    def reworded(self, size: str, color: str, place: str = "") -> PicturesDiffer:
+        """This error, for another place: what to write there for a size and for a colour, and where."""
+        self.args = (self.sentence(size, color) + (place if self.in_size or self.in_color else ""),)
+        return self
 
 
 def picture_bytes(image: Image.Image, size: Size | None = None, color: Color | None = None) -> Array:

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from assay.core.errors import AssayError, first_line, nearest, optional
+from assay.core.errors import AssayError, first_line
 from assay.stimuli.pictures import Array
-from assay.stimuli.rdms import RdmSet, as_vectors, stimuli_of
+from assay.stimuli.rdm_hdf5 import hdf5_arrays, saved_by_rsatoolbox
+from assay.stimuli.rdms import RdmSet, are_matrices, as_vectors, require_same_stimuli, stimuli_of
 
 _HDF5 = (".h5", ".hdf5")
 SUFFIXES = (".npy", ".npz", ".mat", *_HDF5)
 
 
-def load_rdms(path: str | Path, names: Sequence[str] | None = None, stimuli: Sequence[str] = ()) -> RdmSet:
+def load_rdms(path: str | Path, names: Sequence[str] | None = None, stimuli: Sequence[str] | None = None) -> RdmSet:
     """Load RDMs from a file, or from all files of a folder in the order of their names.
 
-    A file holds upper triangles or symmetric matrices, one or several; in ``.mat`` files also as the field ``RDM`` of
-    structures, whose field ``name`` then names them; in ``.h5`` files also as rsatoolbox saves them. Other RDMs are
-    named by their file, the array in it and their number. No code in a file is run.
+    A file holds upper triangles or symmetric matrices, one or several (RDMs × m × m, or MATLAB's m × m × RDMs); in
+    ``.mat`` files also as the field ``RDM`` of structures, whose field ``name`` then names them; in ``.h5`` files also
+    as rsatoolbox saves them, with the names of RDMs and stimuli that its descriptors give (see `from_rsatoolbox`).
+    Other RDMs are named by their file, the array in it and their number. No code in a file is run.
 
     Args:
         path: The file or folder.
         names: Load these RDMs, in this order, such as one of each subject; one that is missing is an error.
-        stimuli: The names of the stimuli, in the order of rows and columns.
+        stimuli: The names of the stimuli, in the order of rows and columns; by default those that the files give, and
+            none if it is empty.
 
     Example:
         >>> import tempfile
@@ -48,7 +52,8 @@ def load_rdms(path: str | Path, names: Sequence[str] | None = None, stimuli: Seq
         files = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES)
         if not files:
             raise AssayError(f"path={str(path)!r} holds no RDMs ({', '.join(SUFFIXES)})")
-    loaded = [(name, vector, file) for file in files for name, vector in _named(file)]
+    contents = {file: _read(file) for file in files}
+    loaded = [(name, vector, file) for file, content in contents.items() for name, vector in content.rdms]
     sizes = {len(vector): (name, file) for name, vector, file in loaded}
     if len(sizes) > 1:
         described = " and ".join(f"{file.name}: {name} is of {stimuli_of(n)}" for n, (name, file) in sizes.items())
@@ -56,8 +61,40 @@ def load_rdms(path: str | Path, names: Sequence[str] | None = None, stimuli: Seq
     labels = [name for name, _, _ in loaded]
     if len(set(labels)) < len(labels):  # such as one variable of one name in every file
         labels = [f"{file.stem}: {name}" if file.stem != name else name for name, _, file in loaded]
-    found = RdmSet([vector for _, vector, _ in loaded], tuple(labels), tuple(stimuli))
+    shared = _shared_stimuli(contents) if stimuli is None or len(stimuli) else ()
+    found = RdmSet([vector for _, vector, _ in loaded], tuple(labels), tuple(stimuli) if stimuli else shared)
+    if stimuli and set(found.stimuli) == set(shared) and found.stimuli != shared:
+        raise AssayError(
+            f"stimuli names the stimuli of {str(path)!r} in another order than the file: give "
+            "load_rdms(path).reordered(stimuli)"
+        )
     return found if names is None else found.chosen(names)
+
+
+@dataclass(frozen=True)
+class _Content:
+    """The RDMs of a file, each with its name, and the names of their stimuli where the file gives some."""
+
+    rdms: list[tuple[str, Array]]
+    stimuli: tuple[str, ...] = ()
+
+
+def _shared_stimuli(contents: Mapping[Path, _Content]) -> tuple[str, ...]:
+    """The names of the stimuli in files, which must agree; none where no file gives names."""
+    named = {file: content for file, content in contents.items() if content.stimuli}
+    if not named:
+        return ()
+    first = next(iter(named))
+    for file, content in named.items():
+        require_same_stimuli(
+            named[first],
+            content,
+            first.name,
+            file.name,
+            if_reordered="load each by itself, and bring it in order by reordered",
+            if_different="load each by itself, or give stimuli=() to leave names out",
+        )
+    return named[first].stimuli
 
 
 def read_matlab(path: Path) -> dict[str, Any]:
@@ -68,12 +105,20 @@ def read_matlab(path: Path) -> dict[str, Any]:
         with path.open("rb") as handle:
             head = handle.read(128)
         if head.startswith(b"\x89HDF") or b"MATLAB 7.3" in head:
-            return dict(_hdf5_arrays(path))
+            return hdf5_arrays(path)
         return {name: value for name, value in io.loadmat(path).items() if not name.startswith("__")}
     except AssayError:
         raise
     except Exception as error:  # SciPy raises many kinds for a damaged file
         raise AssayError(f"{path} cannot be read as a .mat file ({first_line(error)})") from error
+
+
+def _read(path: Path) -> _Content:
+    saved = saved_by_rsatoolbox(path) if path.suffix.lower() in _HDF5 else None
+    if saved is None:
+        return _Content(list(_named(path)))
+    numbered = [f"{path.stem} {number}" for number in range(len(saved))] if len(saved) > 1 else [path.stem]
+    return _Content(list(zip(saved.names or numbered, saved.vectors, strict=True)), saved.stimuli)
 
 
 def _named(path: Path) -> Iterator[tuple[str, Array]]:
@@ -93,7 +138,8 @@ def _named(path: Path) -> Iterator[tuple[str, Array]]:
                 found += 1
     if not found:
         raise AssayError(
-            f"{path} holds no RDM: give m(m−1)/2 dissimilarities or symmetric matrices{nearest('RDM', arrays)}"
+            f"{path} holds no RDM, but {_shapes(arrays)}: give m(m−1)/2 dissimilarities of each, or symmetric matrices "
+            "with zeros on the diagonal, m × m, RDMs × m × m or m × m × RDMs"
         )
 
 
@@ -103,8 +149,7 @@ def _arrays(path: Path) -> dict[str, Any]:
     if suffix == ".mat":
         arrays = read_matlab(path)
     elif suffix in _HDF5:
-        arrays = dict(_hdf5_arrays(path))
-        arrays = {"dissimilarities": arrays["dissimilarities"]} if "dissimilarities" in arrays else arrays
+        arrays = hdf5_arrays(path)
     elif suffix in (".npy", ".npz"):
         try:
             with path.open("rb") as handle:
@@ -117,20 +162,10 @@ def _arrays(path: Path) -> dict[str, Any]:
     return {path.stem: next(iter(arrays.values()))} if len(arrays) == 1 else arrays
 
 
-def _hdf5_arrays(path: Path) -> Iterator[tuple[str, Array]]:
-    h5py = optional("h5py", "keras", f"{path.name}, a file of HDF5,")
-    found: dict[str, Array] = {}
-
-    def visit(name: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset) and item.shape and item.dtype.kind in "fiu" and not name.startswith("#"):
-            found[name] = np.asarray(item)
-
-    try:
-        with h5py.File(path, "r") as file:
-            file.visititems(visit)
-    except OSError as error:
-        raise AssayError(f"{path} cannot be read as HDF5 ({first_line(error)})") from error
-    yield from found.items()
+def _shapes(arrays: Mapping[str, Any]) -> str:
+    """The arrays of a file with their shapes, in words."""
+    shapes = [f"{key} of shape {'×'.join(map(str, np.shape(value))) or '1'}" for key, value in arrays.items()]
+    return ", ".join(shapes) or "no arrays"
 
 
 def _may_be_rdms(value: Any) -> bool:
@@ -139,7 +174,9 @@ def _may_be_rdms(value: Any) -> bool:
         return False
     if value.ndim > 1 and value.shape[-1] == value.shape[-2]:
         return bool(value.shape[-1] >= 3)
-    return value.ndim < 3 and stimuli_of(value.shape[-1]) >= 3
+    if value.ndim == 3:  # as MATLAB stacks matrices, and as pictures of colour are not
+        return bool(value.shape[0] >= 3) and are_matrices(np.moveaxis(value, -1, 0))
+    return stimuli_of(value.shape[-1]) >= 3
 
 
 def _triangle_or_matrix(value: Array) -> Array:

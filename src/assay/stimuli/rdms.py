@@ -17,6 +17,7 @@ import numpy as np
 from assay.core.errors import AssayError, nearest, optional, shown
 from assay.core.fingerprint import fingerprint
 from assay.stimuli.pictures import Array, as_array
+from assay.stimuli.rdm_descriptors import rdm_names, stimulus_names
 
 # Entries (i, j) and (j, i) of a matrix computed in float32 differ by rounding; more than this is another matrix.
 _ROUNDING = 1e-5
@@ -110,7 +111,8 @@ def as_vectors(rdms: Any, name: str) -> Array:
 
     Args:
         rdms: One upper triangle; a stack of them (2-D); a symmetric matrix (2-D, zero diagonal) or a stack of matrices
-            (3-D); a list of either; an `RdmSet`, or rsatoolbox's ``RDMs``. NumPy arrays or tensors.
+            (3-D, RDMs × m × m, or MATLAB's m × m × RDMs, which their symmetry tells); a list of either; an `RdmSet`, or
+            rsatoolbox's ``RDMs``. NumPy arrays or tensors.
         name: The argument that errors name.
 
     Example:
@@ -136,7 +138,7 @@ def read_rdms(rdms: Any, name: str) -> tuple[Array, bool]:
         array = as_array(rdms, name)
     if array.dtype.kind not in "fiub":
         raise AssayError(f"{name}={shown(rdms)} is no RDM: give dissimilarities as numbers")
-    array = array.astype(np.float64)
+    array = rdms_first(array.astype(np.float64))
     one_matrix = array.ndim == 2 and array.shape[0] == array.shape[1] and _has_zero_diagonal(array)
     if array.ndim == 3 or one_matrix:
         vectors = _upper_triangles(array.reshape(-1, *array.shape[-2:]), name)
@@ -163,6 +165,24 @@ def read_rdms(rdms: Any, name: str) -> tuple[Array, bool]:
     return vectors, array.ndim > 1 and not one_matrix
 
 
+def rdms_first(array: Array) -> Array:
+    """Return matrices m × m × RDMs, as MATLAB stacks them, as RDMs × m × m, and any other array as it is.
+
+    They are such where they are symmetric and zero on the diagonal along the first two axes, and not along the last
+    two. (What is both is equal along all three axes.)
+    """
+    if array.ndim != 3 or not are_matrices(np.moveaxis(array, -1, 0)) or are_matrices(array):
+        return array
+    return np.moveaxis(array, -1, 0)
+
+
+def are_matrices(array: Array) -> bool:
+    """Whether an array RDMs × m × m holds matrices that are symmetric and zero on the diagonal."""
+    if array.shape[-1] != array.shape[-2] or not array.size:
+        return False
+    return all(_is_symmetric(matrix) and _has_zero_diagonal(matrix) for matrix in array.astype(np.float64))
+
+
 def stimuli_of(entries: int) -> int:
     """Return the number m of stimuli of an upper triangle of m(m−1)/2 entries; 0 where there is no such m."""
     m = (1 + isqrt(1 + 8 * entries)) // 2
@@ -178,21 +198,43 @@ def as_matrices(vectors: Array) -> Array:
     return matrices + np.swapaxes(matrices, -1, -2)
 
 
-def require_same_stimuli(a: Any, b: Any, a_name: str = "a", b_name: str = "b") -> None:
-    """Raise where two sets name their stimuli and the names or their order differ."""
-    first, second = getattr(a, "stimuli", ()), getattr(b, "stimuli", ())
+def require_same_stimuli(
+    a: Any,
+    b: Any,
+    a_name: str = "a",
+    b_name: str = "b",
+    *,
+    if_reordered: str | None = None,
+    if_different: str = "choose common ones by reordered",
+) -> None:
+    """Raise where two sets name their stimuli and the names or their order differ.
+
+    Args:
+        a: RDMs in any form; an `RdmSet` and rsatoolbox's ``RDMs`` may have names.
+        b: The RDMs that are compared with them.
+        a_name: What the error calls the first.
+        b_name: What the error calls the second.
+        if_reordered: The remedy for equal names in another order.
+        if_different: The remedy for names that one set lacks.
+    """
+    first, second = _stimuli_named(a), _stimuli_named(b)
     if not first or not second or first == second:
         return
     if set(first) == set(second):
         place = next(i for i, (x, y) in enumerate(zip(first, second, strict=True)) if x != y)
         raise AssayError(
             f"{a_name} and {b_name} have the same stimuli in another order: stimulus {place} is {first[place]!r} and "
-            f"{second[place]!r}; give {b_name}.reordered({a_name}.stimuli)"
+            f"{second[place]!r}; {if_reordered or f'give {b_name}.reordered({a_name}.stimuli)'}"
         )
     alone = next(iter(sorted(set(first) ^ set(second))))
-    raise AssayError(
-        f"{a_name} and {b_name} have different stimuli ({alone!r} is in one only): choose common ones by reordered"
-    )
+    raise AssayError(f"{a_name} and {b_name} have different stimuli ({alone!r} is in one only): {if_different}")
+
+
+def _stimuli_named(rdms: Any) -> tuple[str, ...]:
+    """The names of the stimuli of RDMs, where they have some."""
+    if hasattr(rdms, "pattern_descriptors"):
+        return stimulus_names(rdms.pattern_descriptors)
+    return tuple(getattr(rdms, "stimuli", ()))
 
 
 def to_rsatoolbox(rdms: Any, measure: str | None = None) -> Any:
@@ -215,20 +257,23 @@ def to_rsatoolbox(rdms: Any, measure: str | None = None) -> Any:
     )
 
 
-def from_rsatoolbox(rdms: Any, names: str = "name", stimuli: str = "stimulus") -> RdmSet:
+def from_rsatoolbox(rdms: Any, names: str | None = None, stimuli: str | None = None) -> RdmSet:
     """Convert rsatoolbox's ``RDMs`` to a checked set of RDMs.
 
     Args:
         rdms: An ``rsatoolbox.rdm.RDMs``.
-        names: The key of ``rdm_descriptors`` that names RDMs; without it they have no names.
-        stimuli: The key of ``pattern_descriptors`` that names stimuli; without it they have no names.
+        names: The key of ``rdm_descriptors`` that names RDMs; by default ``name``, ``subject`` and ``session``, as many
+            of them as tell every RDM from the others, or any other text or whole number that does. Where none does,
+            they have no names.
+        stimuli: The key of ``pattern_descriptors`` that names stimuli; by default ``stimulus``, ``stimuli``, ``image``,
+            ``condition``, ``conds`` and ``name``, likewise.
     """
     if not hasattr(rdms, "dissimilarities") or not hasattr(rdms, "pattern_descriptors"):
         raise AssayError(f"rdms={shown(rdms)} is no rsatoolbox.rdm.RDMs")
     return RdmSet(
         rdms.dissimilarities,
-        tuple(map(str, rdms.rdm_descriptors.get(names, ()))),
-        tuple(map(str, rdms.pattern_descriptors.get(stimuli, ()))),
+        rdm_names(rdms.rdm_descriptors, names),
+        stimulus_names(rdms.pattern_descriptors, stimuli),
     )
 
 
@@ -237,15 +282,24 @@ def _has_zero_diagonal(matrix: Array) -> bool:
     return bool(np.nanmax(diagonal, initial=0.0) <= _ROUNDING * np.nanmax(np.abs(matrix), initial=0.0))
 
 
+def _is_symmetric(matrix: Array) -> bool:
+    with np.errstate(invalid="ignore"):  # of two infinite entries, which are refused elsewhere
+        apart = np.nanmax(np.abs(matrix - matrix.T), initial=0.0)
+    return bool(apart <= _ROUNDING * np.nanmax(np.abs(matrix), initial=0.0))
+
+
 def _upper_triangles(matrices: Array, name: str) -> Array:
     """The upper triangles of matrices; an error names one that is not square, symmetric and zero on the diagonal."""
     m = matrices.shape[-1]
     if matrices.shape[-2] != m:
-        raise AssayError(f"{name} has matrices of {matrices.shape[-2]}×{m}: an RDM is square")
+        shape = "×".join(map(str, matrices.shape))
+        raise AssayError(
+            f"{name} of shape {shape} is no stack of RDMs, an RDM is square: give RDMs × m × m or m × m × RDMs, each "
+            "symmetric with zeros on the diagonal"
+        )
     for row, matrix in enumerate(matrices):
-        largest = np.nanmax(np.abs(matrix), initial=0.0)
-        apart = np.abs(matrix - matrix.T)
-        if np.nanmax(apart, initial=0.0) > _ROUNDING * largest:
+        if not _is_symmetric(matrix):
+            apart = np.abs(matrix - matrix.T)
             i, j = np.unravel_index(np.nanargmax(apart), apart.shape)
             raise AssayError(
                 f"RDM {row} of {name} is not symmetric: entry ({i}, {j}) is {matrix[i, j]:.6g} and ({j}, {i}) is "

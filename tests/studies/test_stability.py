@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from torch import nn
 
 from assay import AssayError
-from assay.studies import by_epoch, stable_epochs, when_stable
+from assay.studies import Outcome, by_epoch, stable_epochs, stop_when_converged, when_stable
+from assay.training import LiveMeasure, Moment, StopWhenConverged
 
 
 def trajectory(network, values, every=5):
@@ -38,6 +40,33 @@ def test_the_order_of_rows_and_missing_values_do_not_matter():
     gaps = pd.concat([table, pd.DataFrame({"network": "a", "epoch": [2, 7], "hms": np.nan})])
     shuffled = gaps.sample(frac=1, random_state=0)
     assert stable_epochs(shuffled, ["hms"])["stable_epoch"].item() == 45
+
+
+def test_a_measurement_that_failed_is_not_stable_live_or_afterwards():
+    values = [0.1, 0.1, *[np.nan] * 4, *[0.1] * 14]
+    live = StopWhenConverged(LiveMeasure(lambda module: values[len(live.live.values)], every=5))
+    answers = [live(Moment(epoch, epoch, 0.0, 0.0, nn.Identity())) for epoch in range(1, 101)]
+    table = trajectory("a", values).assign(accuracy=0.5)
+    assert stable_epochs(table, ["hms"])["stable_epoch"].item() == answers.index(True) + 1 == 60
+    assert stop_when_converged(table, "hms", Outcome("accuracy"))["stop_epoch"].item() == 60
+
+
+def test_a_metric_measured_more_seldom_than_others_is_judged_where_it_is_measured():
+    every_5, every_1 = trajectory("a", [0.1] * 12), pd.DataFrame({"epoch": range(1, 61), "loss": 0.5})
+    joined = every_1.merge(every_5, on="epoch", how="left").assign(network="a")
+    found = stable_epochs(joined, ["hms", "loss"]).set_index("metric")["stable_epoch"]
+    assert found["hms"] == 30 and found["loss"] == 26
+
+
+def test_parts_of_epochs_are_stable_and_stopped_at_too():
+    epochs = 0.5 + 2.5 * np.arange(20)
+    table = pd.DataFrame({"network": "a", "epoch": epochs, "hms": [0.0, 0.1, *[0.2] * 18], "accuracy": epochs})
+    assert stable_epochs(table, ["hms"])["stable_epoch"].item() == 30.5
+    assert stop_when_converged(table, "hms", Outcome("accuracy"))["performance"].item() == 30.5
+
+
+def test_infinite_values_are_not_stable():
+    assert np.isnan(stable_epochs(trajectory("a", [0.1] * 4 + [np.inf] * 9), ["hms"])["stable_epoch"].item())
 
 
 def test_mean_and_sd_over_networks_by_epoch():

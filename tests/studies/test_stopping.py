@@ -117,6 +117,13 @@ def test_networks_below_mean_plus_sd_are_discarded(trajectories):
     assert (lower.set_index("network")["kept"] == (losses <= losses.mean() - losses.std())).all()
 
 
+def test_networks_without_a_value_at_that_epoch_are_trained_on(trajectories):
+    missing = trajectories["network"].eq("n00") & trajectories["epoch"].eq(30)
+    for table in (trajectories.assign(hms=trajectories["hms"].mask(missing)), trajectories[~missing]):
+        first = discard_below_population(table, "hms", MSE, epoch=30).iloc[0]
+        assert first["kept"] and np.isnan(first["value"]) and first["stop_epoch"] == 150
+
+
 def test_networks_that_are_called_by_numbers_are_discarded_by_their_values_too(trajectories):
     numbered = trajectories.assign(network=trajectories["network"].str.removeprefix("n").astype(int))
     found = discard_below_population(numbered, "hms", MSE, epoch=30)

@@ -161,6 +161,22 @@ def test_convergence_needs_a_whole_window_of_finite_values():
         StopWhenConverged(LiveLoss(), window=0)
 
 
+def test_measurements_must_cover_the_window_and_regular_ones_always_do():
+    assert converged([0.1, 0.2, 0.2], [0, 100, 101]) is None  # nothing is known of epochs 76 to 99
+    assert converged([0.1, 0.2, 0.2, 0.2], [0, 100, 101, 125]) == 125
+    assert converged([0.2] * 7, [0, 10, 50, 60, 70, 80, 90], window=25) == 70  # values at 50, 60 and 70, of 45 to 70
+    for every in (5, 7, 10):
+        epochs = list(range(every, 101, every))
+        assert converged([0.1] * len(epochs), epochs) == next(e for e in epochs if e - 25 >= every)
+
+
+def test_parts_of_epochs_are_returned_as_they_were_given():
+    epochs = [0.5 + 2.5 * i for i in range(20)]
+    assert converged([0.0, 0.1] + [0.2] * 18, epochs) == 30.5
+    tenths = [i / 10 for i in range(1, 40)]
+    assert converged([0.1] * 39, tenths, window=1) == 1.1  # 1.1 − 1 is a little more than 0.1
+
+
 def test_a_network_is_stopped_below_mean_plus_sd_of_its_population():
     population = [0.05, 0.1, 0.15]  # mean 0.1, SD 0.05
     assert population_threshold(population) == pytest.approx(0.15)

@@ -5,6 +5,7 @@ Blanchard et al. 2019, §4.3.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ NAN = float("nan")
 
 
 def discard_below_population(
-    trajectories: pd.DataFrame, signal: str, outcome: Outcome, epoch: int, better: Better = "higher"
+    trajectories: pd.DataFrame, signal: str, outcome: Outcome, epoch: float, better: Better = "higher"
 ) -> pd.DataFrame:
     """Discard at one epoch the networks whose signal is below mean + SD of all networks, and train the others on.
 
@@ -29,7 +30,7 @@ def discard_below_population(
         trajectories: As for `stop_when_converged`.
         signal: Column of the signal.
         outcome: What is lost, and what training costs.
-        epoch: The epoch at which networks are compared. Those that were not measured then are trained on.
+        epoch: The epoch at which networks are compared. Those that have no value then are trained on.
         better: Which direction of the signal is better; where lower is, networks above mean − SD are discarded.
 
     Returns:
@@ -51,7 +52,7 @@ def discard_below_population(
         end = of_network.iloc[-1]
         there = of_network[of_network[EPOCH] == epoch]
         value = float(there[signal].iloc[0]) if len(there) else NAN
-        kept = not len(there) or not below_population(sign * value, population)
+        kept = math.isnan(value) or not below_population(sign * value, population)
         stop = end if kept else there.iloc[0]
         found = {"network": network, "signal": signal, "kept": kept, "value": value, "threshold": threshold}
         rows.append({**found, **outcome_at(stop, end, outcome)})

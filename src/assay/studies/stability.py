@@ -15,19 +15,20 @@ from scipy import stats
 from assay.core.errors import AssayError
 from assay.stats.bootstrap import bootstrap_draws
 from assay.stats.convergence import converged
-from assay.studies.trajectories import EPOCH, each_network, require_trajectories
+from assay.studies.trajectories import EPOCH, each_network, measurements, require_trajectories
 
 NAN = float("nan")
 
 
 def stable_epochs(
-    trajectories: pd.DataFrame, metrics: Sequence[str], window: int = 25, sd: float = 0.01
+    trajectories: pd.DataFrame, metrics: Sequence[str], window: float = 25, sd: float = 0.01
 ) -> pd.DataFrame:
     """The epoch from which each metric of each network was stable: its SD was at most ``sd`` over ``window`` epochs.
 
     Args:
         trajectories: A table with one row per network and epoch: ``network``, ``epoch`` and a column for each metric.
-        metrics: The columns to examine. Rows without a value are left out.
+        metrics: The columns to examine. Where one has no value it was not measured, unless it was due: then measuring
+            failed, and no window with that row is stable, as in a live training.
         window: Number of epochs during which a metric must be stable.
         sd: The largest standard deviation that counts as stable.
 
@@ -44,15 +45,15 @@ def stable_epochs(
     rows = []
     for network, of_network in each_network(trajectories):
         for metric in metrics:
-            measured = of_network[of_network[metric].notna()]
+            measured = measurements(of_network, metric)
             epoch = converged(measured[metric].tolist(), measured[EPOCH].tolist(), window, sd)
-            last = measured[EPOCH].max() if len(measured) else NAN
+            known = of_network[EPOCH][of_network[metric].notna()]
             rows.append(
                 {
                     "network": network,
                     "metric": metric,
                     "stable_epoch": NAN if epoch is None else float(epoch),
-                    "last_epoch": float(last),
+                    "last_epoch": float(known.max()) if len(known) else NAN,
                 }
             )
     return pd.DataFrame(rows)

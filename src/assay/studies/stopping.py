@@ -18,7 +18,7 @@ from assay.core.errors import AssayError
 from assay.stats.bootstrap import bootstrap_draws, percentile_interval
 from assay.stats.convergence import converged, window_sds
 from assay.stats.paired import t_interval
-from assay.studies.trajectories import EPOCH, each_network, require_trajectories
+from assay.studies.trajectories import EPOCH, each_network, measurements, require_trajectories
 
 Array = np.ndarray[Any, Any]
 Better = Literal["higher", "lower"]
@@ -56,15 +56,16 @@ def sign_of(better: Better) -> int:
 
 
 def stop_when_converged(
-    trajectories: pd.DataFrame, signal: str, outcome: Outcome, window: int = 25, sd: float = 0.01
+    trajectories: pd.DataFrame, signal: str, outcome: Outcome, window: float = 25, sd: float = 0.01
 ) -> pd.DataFrame:
     """Stop each network when its signal has converged, and compare with training to the end.
 
     Args:
         trajectories: A table with one row per network and epoch: ``network``, ``epoch``, the signal, the performance
             and the cost.
-        signal: Column of the signal; networks stop when its SD over ``window`` epochs is at most ``sd``. Rows without
-            a value are left out.
+        signal: Column of the signal; networks stop when its SD over ``window`` epochs is at most ``sd``. Where it
+            has no value it was not measured, unless it was due: then measuring failed, and no window with that row is
+            stable, as in a live training.
         outcome: What is lost, and what training costs.
         window: Number of epochs during which the signal must be stable.
         sd: The largest standard deviation that counts as stable, in units of the signal.
@@ -85,7 +86,7 @@ def stop_when_converged(
     require_trajectories(trajectories, [signal, outcome.performance, outcome.cost])
     rows = []
     for network, of_network in each_network(trajectories):
-        measured = of_network[of_network[signal].notna()]
+        measured = measurements(of_network, signal)
         epoch = converged(measured[signal].tolist(), measured[EPOCH].tolist(), window, sd)
         end = of_network.iloc[-1]
         stop = end if epoch is None else of_network[of_network[EPOCH] == epoch].iloc[0]
@@ -122,7 +123,7 @@ def stopping_summary(stopped: pd.DataFrame, draws: int = 2000, seed: int = 0) ->
 
 
 def saving_tradeoff(
-    trajectories: pd.DataFrame, signal: str, outcome: Outcome, window: int = 25, count: int = 10
+    trajectories: pd.DataFrame, signal: str, outcome: Outcome, window: float = 25, count: int = 10
 ) -> pd.DataFrame:
     """What stopping by a signal loses for what it saves, from the strictest threshold to the loosest.
 
@@ -153,7 +154,7 @@ def saving_tradeoff(
 
 
 def matching_threshold(
-    trajectories: pd.DataFrame, signal: str, outcome: Outcome, saved: float, window: int = 25
+    trajectories: pd.DataFrame, signal: str, outcome: Outcome, saved: float, window: float = 25
 ) -> float:
     """The threshold on the SD of a signal at which stopping saves nearest to a given share of the training time.
 
@@ -180,7 +181,7 @@ def compare_signals(
     first: str,
     second: str,
     outcome: Outcome,
-    window: int = 25,
+    window: float = 25,
     sd: float = 0.01,
     second_sd: float | None = None,
 ) -> pd.DataFrame:
@@ -270,11 +271,11 @@ class _Windows:
         return float(self.costs[settled[0]]) if len(settled) else self.full_cost
 
 
-def _windows(trajectories: pd.DataFrame, signal: str, outcome: Outcome, window: int) -> list[_Windows]:
+def _windows(trajectories: pd.DataFrame, signal: str, outcome: Outcome, window: float) -> list[_Windows]:
     """The windows of every network; an error if none of them is whole."""
     networks = []
     for _, rows in each_network(trajectories):
-        measured = rows[rows[signal].notna()]
+        measured = measurements(rows, signal)
         sds = window_sds(measured[signal].tolist(), measured[EPOCH].tolist(), window)
         costs = measured[outcome.cost].to_numpy(dtype=float)
         networks.append(_Windows(sds, costs, float(rows[outcome.cost].iloc[-1])))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,7 @@ _SCHEMA = pa.schema(
         "exact": pa.bool_(),
         "overlap": pa.float64(),
         "proportion": pa.bool_(),
+        "df": pa.float64(),
     }
 )
 
@@ -45,6 +47,7 @@ def evidence_table(evidence: Iterable[Evidence]) -> pa.Table:
             "exact": e.exact,
             "overlap": float(e.overlap),
             "proportion": e.proportion,
+            "df": float(e.df),
         }
         for e in evidence
     ]
@@ -67,6 +70,7 @@ def read_evidence(table: pa.Table) -> list[Evidence]:
             row.get("exact", not row["items"] and not row["draws"]),  # runs of before: only norms had neither
             row.get("overlap", 0.0),
             row.get("proportion", False),
+            row.get("df", inf),
         )
         for row in table.to_pylist()
     ]

@@ -68,8 +68,9 @@ def difference(a: Evidence, b: Evidence) -> Difference | None:
 
     Means of parts (clips) are compared part by part: d̄ ± t·s√(1/n + r) over the n parts that both have; r is 0, or the
     share of all inputs in a part where parts overlap (Nadeau & Bengio 2003). Other numbers are
-    compared resample by resample, s being the standard deviation of the differences. Where the two rest on different
-    numbers of inputs, resamples are not the same, and s is that of two independent numbers.
+    compared resample by resample, s being the standard deviation of the differences (times √((df + 1)/df) where the
+    resamples have degrees of freedom). Where the two rest on different numbers of inputs, resamples are not the same,
+    and s is that of two independent numbers.
 
     Example:
         >>> a = Evidence("curvature", 2.0, items={"x": 1.0, "y": 3.0})
@@ -94,14 +95,16 @@ def difference(a: Evidence, b: Evidence) -> Difference | None:
     paired = a.common and b.common and a.n == b.n and len(a.draws) == len(b.draws)
     if paired:
         apart = a.draws - b.draws
-        error = float(np.std(apart[np.isfinite(apart)], ddof=1))
+        error = _error_of_draws(apart[np.isfinite(apart)], min(a.df, b.df))
     else:
-        error = sqrt(float(np.var(of_a, ddof=1) + np.var(of_b, ddof=1)))
-    return Difference(a.value - b.value, error, inf, paired, min(a.n, b.n))
+        error = sqrt(_error_of_draws(of_a, a.df) ** 2 + _error_of_draws(of_b, b.df) ** 2)
+    return Difference(a.value - b.value, error, min(a.df, b.df), paired, min(a.n, b.n))
 
 
 def interval(evidence: Evidence) -> tuple[float, float] | None:
     """95 % interval of one number: Student's t over its parts, or percentiles of its resamples; None without either.
+
+    Resamples with degrees of freedom give value ± t·(standard error) instead.
 
     That of a proportion is Wilson's (1927), which covers near 0 and 1 too, where resamples are nearly all
     alike. For a mean of numbers between 0 and 1 it is at least as wide as it need be. That of a proportion with parts
@@ -121,10 +124,18 @@ def interval(evidence: Evidence) -> tuple[float, float] | None:
     if evidence.proportion and evidence.n and np.isfinite(evidence.value):
         return wilson(evidence.value, evidence.n)
     draws = evidence.draws[np.isfinite(evidence.draws)]
+    if evidence.df < inf and len(draws) > 1:
+        half = _quantile(0.975, evidence.df) * _error_of_draws(draws, evidence.df)
+        return evidence.value - half, evidence.value + half
     if len(draws) < _FEWEST_DRAWS:
         return None
     low, high = percentile_interval(draws)
     return float(low), float(high)
+
+
+def _error_of_draws(draws: Array, df: float) -> float:
+    """Standard error over resamples; their variance is short by the factor df/(df + 1), where df is known."""
+    return float(np.std(draws, ddof=1)) * (sqrt((df + 1) / df) if df < inf else 1.0)
 
 
 def _error_of_mean(values: Array, overlap: float) -> float:

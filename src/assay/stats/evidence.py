@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Literal
 
 import numpy as np
@@ -34,6 +35,8 @@ class Evidence:
         exact: Whether it depends on the weights alone, so that other stimuli cannot move it.
         overlap: Share of all inputs that each part uses, where parts were drawn from the same inputs again and again.
         proportion: Whether it is a mean over the n inputs of numbers between 0 and 1, such as an accuracy.
+        df: Degrees of freedom, where intervals are value ± t·(standard error of the resamples), with the factor
+            √((df + 1)/df) that makes the spread of resamples that of samples; infinite where they are percentiles.
     """
 
     quantity: str
@@ -48,3 +51,4 @@ class Evidence:
     exact: bool = False
     overlap: float = 0.0
     proportion: bool = False
+    df: float = inf

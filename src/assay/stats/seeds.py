@@ -88,6 +88,7 @@ def mean_evidence(replicates: Sequence[Evidence]) -> Evidence:
         first.exact,
         max(evidence.overlap for evidence in known),
         first.proportion,
+        min(evidence.df for evidence in known),
     )
 
 

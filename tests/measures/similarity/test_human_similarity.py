@@ -9,9 +9,19 @@ import torch
 from torch import nn
 
 import assay
-from assay import AssayError, HumanSimilarity, Subject, compare_rdms, human_similarity, noise_ceiling, rdm
+from assay import (
+    AssayError,
+    HumanSimilarity,
+    Subject,
+    bootstrap_rdms,
+    compare_rdms,
+    human_similarity,
+    noise_ceiling,
+    rdm,
+)
 from assay.measures.similarity.layers import layer_rdms
-from assay.stats.differences import difference
+from assay.runs.evidence import evidence_table, read_evidence
+from assay.stats.differences import difference, interval
 from assay.stimuli import HumanStimuli, RdmSet
 from assay.stimuli.transforms import Grey
 
@@ -153,6 +163,18 @@ def test_intervals_hold_the_values_and_networks_are_compared_in_pairs():
     assert apart is not None and apart.paired and apart.n == M
     # The same resamples, whatever else is scored: the baselines of both agree to the bit.
     np.testing.assert_array_equal(first.draws[2], second.draws[2])
+
+
+def test_a_number_has_one_interval_and_one_difference_wherever_they_are_shown():
+    measure = HumanSimilarity((IMAGES, PEOPLE), layers=[-1], bootstrap=100)
+    first, second = (measure.measured(subject) for subject in (network(), Subject(nn.Flatten(), "flat")))
+    (evidence,) = read_evidence(evidence_table(measure.evidence(first)[:1]))  # as runs keep it
+    row = first.table.iloc[1]
+    assert interval(evidence) == pytest.approx((row.low, row.high), abs=1e-12)
+    models = [subject.rdm for subject in (measure.rdms(s)["all"] for s in (network(), Subject(nn.Flatten(), "flat")))]
+    pairs = bootstrap_rdms(models, PEOPLE.mean(axis=0), draws=100).pairs().iloc[0]
+    apart = difference(evidence, measure.evidence(second)[0])
+    assert (apart.value, *apart.interval()) == pytest.approx((pairs.difference, pairs.low, pairs.high), abs=1e-12)
 
 
 def test_every_person_counts_the_same_however_many_sessions_they_had():

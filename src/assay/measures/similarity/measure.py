@@ -235,7 +235,7 @@ class HumanSimilarity(Measure):
                 drawn = measured.draws.get(number, np.zeros(0))
                 quantity = f"human-model similarity of {words}"
                 value, n, status = float(row["hms"]), int(row["n"]), str(row["status"])
-                evidence.append(Evidence(quantity, value, "", "higher", {}, drawn, n, status))
+                evidence.append(Evidence(quantity, value, "", "higher", {}, drawn, n, status, df=n - 1))
         return evidence
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from assay.core.errors import AssayError, nearest
+from assay.core.ties import mean_with_ties
 from assay.stimuli.images import Images
 from assay.stimuli.pictures import Array
 from assay.stimuli.rdm_files import read_matlab
@@ -52,7 +53,7 @@ class Brain92:
     def subjects(self) -> RdmSet:
         """The RDM of each of the four subjects, the mean of the two sessions, as noise ceilings use it."""
         names = tuple(dict.fromkeys(name.rsplit(" ", 1)[0] for name in self.sessions.names))
-        return RdmSet(self.sessions.vectors.reshape(*_SHAPE, -1).mean(axis=1), names, self.stimuli)
+        return RdmSet([mean_with_ties(own) for own in self.sessions.vectors.reshape(*_SHAPE, -1)], names, self.stimuli)
 
     @cached_property
     def human(self) -> RdmSet:

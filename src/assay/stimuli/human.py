@@ -13,6 +13,7 @@ import numpy as np
 
 from assay.core.errors import AssayError, shown
 from assay.core.fingerprint import fingerprint
+from assay.core.ties import mean_with_ties
 from assay.stimuli.brain import Brain92, load_brain92
 from assay.stimuli.datasets import as_images
 from assay.stimuli.images import Images
@@ -125,7 +126,7 @@ def mean_by_person(rdms: RdmSet, subjects: Sequence[str]) -> RdmSet:
     """The mean RDM of each person, in the order in which ``subjects``, the person of each RDM, first names them."""
     people = tuple(dict.fromkeys(subjects))
     group = np.array([people.index(name) for name in subjects])
-    means = [rdms.vectors[group == number].mean(axis=0) for number in range(len(people))]
+    means = [mean_with_ties(rdms.vectors[group == number]) for number in range(len(people))]
     return RdmSet(means, people, rdms.stimuli)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from assay.core.errors import AssayError, nearest, optional, shown
 from assay.core.fingerprint import fingerprint
+from assay.core.ties import mean_with_ties
 from assay.stimuli.pictures import Array, as_array
 from assay.stimuli.rdm_descriptors import rdm_names, stimulus_names
 
@@ -84,9 +85,8 @@ class RdmSet:
 
     @property
     def mean(self) -> Array:
-        """The mean of the RDMs, entry by entry, as an upper triangle."""
-        mean: Array = self.vectors.mean(axis=0)
-        return mean
+        """The mean of the RDMs, entry by entry, as an upper triangle in which equal means are equal, up to rounding."""
+        return mean_with_ties(self.vectors)
 
     @cached_property
     def fingerprint(self) -> str:

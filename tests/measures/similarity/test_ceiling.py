@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from assay import AssayError, category_rdm, compare_rdms, noise_ceiling, rdm, similarity_between_subjects
+from assay import (
+    AssayError,
+    bootstrap_rdms,
+    category_rdm,
+    compare_rdms,
+    human_similarity,
+    noise_ceiling,
+    rdm,
+    similarity_between_subjects,
+)
 from assay.stimuli import RdmSet, load_brain92
 
 
@@ -57,6 +66,20 @@ def test_sessions_of_a_subject_are_left_out_together():
     assert noise_ceiling([a, a, b], subjects=["A", "A", "B"]).lower == pytest.approx(compare_rdms(a, b))
     with pytest.raises(AssayError, match="subjects has 2 entries for 3 RDMs"):
         noise_ceiling([a, a, b], subjects=["A", "B"])
+
+
+@pytest.mark.parametrize("method", ["spearman", "rho-a", "tau-a", "tau-b"])
+@pytest.mark.parametrize("pooling", ["raw", "standardised"])
+def test_ratings_in_decimals_tie_as_whole_numbers_do(pooling, method):
+    whole = np.random.default_rng(0).integers(1, 8, (3, 105))
+    model = np.random.default_rng(1).random(105)
+    for tenths, units in ((whole / 10, whole), (whole / 10 + 0.7, whole + 7)):
+        found = noise_ceiling(tenths, method, pooling=pooling)
+        np.testing.assert_allclose(found, noise_ceiling(units, method, pooling=pooling), atol=1e-12)
+        assert human_similarity(model, tenths, method) == pytest.approx(human_similarity(model, units, method))
+        assert len(np.unique(RdmSet(tenths).mean)) == len(np.unique(whole.sum(axis=0)))
+        drawn, exact = (bootstrap_rdms(model, rdms, method, pooling=pooling, draws=5) for rdms in (tenths, units))
+        np.testing.assert_allclose(drawn.ceiling_draws, exact.ceiling_draws, atol=1e-12)
 
 
 def test_one_subject_or_a_missing_one_is_named():

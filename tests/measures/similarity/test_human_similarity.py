@@ -206,6 +206,29 @@ def test_layers_without_an_rdm_have_a_status_and_do_not_spoil_the_others():
     assert table.status["infinite"] == table.status["all"] == "not finite"
 
 
+def test_a_layer_of_categories_scores_what_the_rdm_of_categories_does_and_an_identity_has_no_score():
+    labels = torch.arange(M) % 3
+
+    class Coded(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.categories, self.identity = nn.Identity(), nn.Identity()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            which = (x.flatten(1)[:, None] - torch.from_numpy(IMAGES).flatten(1)).abs().sum(2).argmin(1)
+            self.identity(torch.eye(M)[which] / 3)
+            return self.categories(torch.eye(3)[labels[which]].repeat(1, 7) / 3)
+
+    stimuli = HumanStimuli(assay.stimuli.Images(IMAGES, labels.numpy()), RdmSet(PEOPLE))
+    for batch_size in (None, 4):
+        table = rows(HumanSimilarity(stimuli, bootstrap=20, batch_size=batch_size)(Subject(Coded())))
+        columns = ["hms", "low", "high", "subject_mean", "subject_low"]
+        truth = table.loc[table.index == "categories"]
+        assert truth.kind.tolist() == ["layer", "baseline"]
+        np.testing.assert_allclose(*truth[columns].to_numpy(dtype=float), atol=1e-12)
+        assert table.status["identity"] == "the same for all pairs" and np.isnan(table.hms["identity"])
+
+
 def test_a_layer_called_all_is_refused():
     module = nn.Module()
     module.all = nn.Identity()

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from assay.core.errors import AssayError, nearest
+from assay.core.ties import sums_with_ties
 from assay.measures.similarity.compare import method_named, require_comparable, similarity
 from assay.stats.ranks import ranks
 from assay.stimuli.rdms import as_vectors
@@ -81,8 +82,7 @@ def noise_ceiling(
     upper, lower = [], []
     for number in np.unique(group):
         own = group == number
-        # The others are added up anew: all less one would leave rounding, which breaks ties.
-        pools = np.stack([views[~own].sum(axis=0), views.sum(axis=0)])
+        pools = sums_with_ties(np.stack([~own, np.ones_like(own)]).astype(np.float64), views)
         others, everyone = similarity(pools, vectors[own], method).mean(axis=1)
         lower.append(others)
         upper.append(everyone)

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from assay.core.errors import AssayError
 from assay.core.progress import report
-from assay.measures.similarity.rdm import RunningRdm
+from assay.measures.similarity.rdm import RunningRdm, entries_with_ties
 from assay.subject.layers import ALL, Layers
 from assay.subject.stills import FRAMES, visit_stills
 from assay.subject.subject import Subject
@@ -137,6 +137,7 @@ class _Collected:
 
     def __init__(self, m: int) -> None:
         self.matrix = np.full((m, m), np.nan)
+        self.errors = np.zeros(m)
         self.constant: set[int] = set()
         self.features = 0
         self.status = "ok"
@@ -151,8 +152,8 @@ class _Collected:
         constant = running.undefined_stimuli()
         self.constant.update(places[constant].tolist())
         if not len(constant):
-            values = running.rdm()
-            found = values if isinstance(values, np.ndarray) else values.cpu().numpy()
+            found = running.entries().cpu().numpy()
+            self.errors[places] = np.maximum(self.errors[places], running.errors().cpu().numpy())
             above = np.triu_indices(len(places), 1)
             self.matrix[places[above[0]], places[above[1]]] = found
             self.matrix[places[above[1]], places[above[0]]] = found
@@ -164,7 +165,11 @@ class _Collected:
         if status == "ok" and self.constant:
             status = f"constant for {len(self.constant)} of {m} images"
         triangle = self.matrix[np.triu_indices(m, 1)]
-        return LayerRdm(triangle if status == "ok" else np.full_like(triangle, np.nan), self.features, status)
+        if status != "ok":
+            return LayerRdm(np.full_like(triangle, np.nan), self.features, status)
+        # Only here, for equal entries may come from different passes.
+        entries = entries_with_ties(torch.from_numpy(triangle), torch.from_numpy(self.errors))
+        return LayerRdm(entries.numpy(), self.features, status)
 
 
 def _status(running: RunningRdm | None) -> str:

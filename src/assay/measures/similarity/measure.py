@@ -14,6 +14,7 @@ import pandas as pd
 
 from assay.core.arrays import as_tensor
 from assay.core.errors import AssayError
+from assay.core.ties import mean_with_ties
 from assay.measures.base import Measure, require_batch_size
 from assay.measures.evidence import DRAWS, Measured
 from assay.measures.similarity.baselines import baseline_rdms
@@ -67,7 +68,7 @@ def human_similarity(rdm: Any, human_rdms: Any, method: str = "spearman") -> Any
     """
     if isinstance(human_rdms, HumanStimuli):
         human_rdms = human_rdms.by_subject
-    mean = as_vectors(human_rdms, "human_rdms").mean(axis=0)
+    mean = mean_with_ties(as_vectors(human_rdms, "human_rdms"))
     stimuli = getattr(human_rdms, "stimuli", ())
     if not stimuli:
         return compare_rdms(rdm, mean, method)

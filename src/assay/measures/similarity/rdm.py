@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from assay.core.errors import AssayError, nearest
+from assay.core.ties import restore_ties
 from assay.measures.similarity.gram import RunningGram, Shift, as_responses
 
 Array = np.ndarray[Any, Any]
@@ -33,7 +34,9 @@ def rdm(responses: Any, metric: str = "correlation", *, precision: Any = None) -
     """The dissimilarity of the responses to every two stimuli, as an upper triangle of m(m−1)/2 numbers.
 
     Responses are read once, in blocks of features; beside them, memory holds O(m²) numbers. Products are taken in the
-    precision of the responses and added up in float64. Values and conventions are those of rsatoolbox.
+    precision of the responses, in float64 where that would round away the differences, and added up in float64. Entries
+    that differ by no more than rounding are equal, so that ranks see ties: a one-hot code has two dissimilarities.
+    Values and conventions are those of rsatoolbox.
 
     Args:
         responses: Responses, m × features; further axes count as features. For ``crossnobis``, folds × m × features. An
@@ -103,7 +106,19 @@ class RunningRdm:
 
     def rdm(self) -> Any:
         """Return the upper triangle of all features so far, an array or a tensor, as the first block was."""
-        return _as_given(upper_triangle(self._dissimilarities()), self.gram)
+        return _as_given(entries_with_ties(self.entries(), self.errors()), self.gram)
+
+    def entries(self) -> Tensor:
+        """The upper triangle as computed, in which rounding breaks ties."""
+        return upper_triangle(self._dissimilarities())
+
+    def errors(self) -> Tensor:
+        """How far rounding may have moved the dissimilarities: those of stimuli i and j by e_i + e_j."""
+        errors = self.gram.errors()
+        if self.metric == "euclidean":
+            return 2 * errors / self.gram.features
+        products = self.gram.uncentred_products() if self.metric == "cosine" else self.gram.covariance()
+        return errors / products.diagonal()
 
     def undefined_stimuli(self) -> Array:
         """The stimuli whose dissimilarities are undefined: constant over features, or for the cosine zero in all."""
@@ -117,7 +132,7 @@ class RunningRdm:
 
     def _dissimilarities(self) -> Tensor:
         if self.metric == "euclidean":
-            return squared_distances(self.gram.products()).clamp_(min=0) / self.gram.features
+            return self.gram.squared_distances().clamp_(min=0) / self.gram.features
         products = self.gram.products() if self.metric == "cosine" else self.gram.covariance()
         undefined = self.undefined_stimuli()
         if len(undefined) and self.metric == "cosine":
@@ -125,7 +140,8 @@ class RunningRdm:
         if len(undefined):
             raise AssayError(
                 f"the responses to {len(undefined)} stimuli, first stimulus {int(undefined[0])}, are constant over "
-                "features, so that their correlation is undefined: leave them out, or use metric='euclidean'"
+                "features up to rounding, so that their correlation is undefined: leave them out, or use "
+                "metric='euclidean'"
             )
         scale = products.diagonal().rsqrt()
         return (1 - products.mul_(scale).mul_(scale[:, None])).clamp_(0, 2)
@@ -170,11 +186,16 @@ def whitened(responses: Tensor, precision: Any) -> Tensor:
     return product
 
 
-def squared_distances(products: Tensor) -> Tensor:
-    """Squared distances K_ii + K_jj − 2K_ij, from inner products."""
-    own = products.diagonal()
-    apart: Tensor = own[:, None] + own - 2 * products
-    return apart
+def entries_with_ties(entries: Tensor, errors: Tensor) -> Tensor:
+    """The entries of an upper triangle, those that differ by no more than rounding made equal.
+
+    Args:
+        entries: The upper triangle, row after row.
+        errors: The error e of each stimulus: rounding moves the entry of stimuli i and j by at most e_i + e_j.
+    """
+    if float(errors.max()) <= 2 * float(errors.min()):  # about the same for all, as a rule: faster
+        return restore_ties(entries, 2 * float(errors.max()))
+    return restore_ties(entries, upper_triangle(errors[:, None] + errors))
 
 
 def upper_triangle(matrix: Tensor) -> Tensor:
@@ -200,8 +221,10 @@ def _crossnobis(responses: Any, precision: Any) -> Any:
         of_folds.add(_given_as(responses, values))
         total = values.to(torch.float64) if total is None else total + values
     of_sum.add(_given_as(responses, total))
-    apart = squared_distances(of_sum.products()) - squared_distances(of_folds.products())
-    return _as_given(upper_triangle(apart / (count * (count - 1) * p)), of_sum)
+    scale = count * (count - 1) * p
+    apart = (of_sum.squared_distances() - of_folds.squared_distances()) / scale
+    errors = 2 * (of_sum.errors() + of_folds.errors()) / scale
+    return _as_given(entries_with_ties(upper_triangle(apart), errors), of_sum)
 
 
 def _given_as(responses: Any, values: Tensor) -> Any:

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from assay.core.errors import AssayError
-from assay.measures.similarity.ceiling import RANK_METHODS, standardised
+from assay.core.ties import sums_with_ties
+from assay.measures.similarity.ceiling import standardised
 from assay.measures.similarity.compare import similarity
 from assay.stats.ranks import WeightedRanks, doubled_ranks_of_whole_numbers
 
@@ -78,7 +79,7 @@ class RanksResampled:
         """Pools of raw RDMs, sorted; kept for as long as the same pools are asked for."""
         key = shares.tobytes()
         if self._pools is None or self._pools[0] != key:
-            self._pools = (key, WeightedRanks(shares @ self.data))
+            self._pools = (key, WeightedRanks(sums_with_ties(shares, self.data)))
         return self._pools[1]
 
 
@@ -171,9 +172,8 @@ class _WrittenOutAt:
 
     def to_pools(self, shares: Array) -> Array:
         """Similarity of pools to every subject's RDM, pools × RDMs."""
-        views = 2 * self._views if self._method in RANK_METHODS else self._views  # whole numbers: sums tie exactly
         with np.errstate(invalid="ignore", divide="ignore"):
-            return similarity(shares @ views, self._data, self._method)
+            return similarity(sums_with_ties(shares, self._views), self._data, self._method)
 
 
 def pair_weights(counts: Array) -> Array:

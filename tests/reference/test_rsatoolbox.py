@@ -19,6 +19,7 @@ with warnings.catch_warnings():  # deprecations inside the package
     import rsatoolbox.inference
     import rsatoolbox.model
     import rsatoolbox.rdm
+    import rsatoolbox.util.inference_util
 
 # Both compute in float64; what differs is the order of sums. The whitened methods agree to about 1e-15 too.
 EXACT = 1e-12
@@ -134,6 +135,22 @@ def test_standard_errors_are_those_of_rsatoolbox_up_to_the_resamples():
     # A standard deviation over 400 draws has a relative error of 1/√800 = 3.5 %, and three of them enter.
     np.testing.assert_allclose(errors, expected, rtol=0.2)
     assert ours.df == reference.dof
+
+
+def test_p_values_are_those_of_rsatoolbox_from_the_same_scores_and_errors():
+    """Above 0 both are one-sided; at the ceiling ours asks whether a model is below it, theirs whether it is at it."""
+    truth = rdms("random", 1, seed=8)
+    data, models = truth + rdms("random", 6, seed=9), np.concatenate([truth, rdms("random", 2, seed=10)])
+    ours = bootstrap_rdms(models, data, draws=100)
+    table = ours.table()
+    scores = ours.values[None]
+    above_zero = np.array([ours.standard_error(np.eye(5)[i]) ** 2 for i in range(3)])
+    to_ceiling = np.array([ours.standard_error(np.eye(5)[i] - np.eye(5)[3]) ** 2 for i in range(3)])
+    tests = rsatoolbox.util.inference_util
+    np.testing.assert_allclose(table.p_above_zero, tests.t_test_0(scores, above_zero, ours.df), atol=EXACT)
+    reference = tests.t_test_nc(scores, to_ceiling, ours.ceiling.lower, ours.df)
+    one_sided = np.where(ours.values < ours.ceiling.lower, reference / 2, 1 - reference / 2)
+    np.testing.assert_allclose(table.p_below_ceiling, one_sided, atol=EXACT)
 
 
 def test_sets_go_to_rsatoolbox_and_come_back():

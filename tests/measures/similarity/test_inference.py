@@ -12,6 +12,7 @@ from assay.measures.similarity.compare import METHODS
 from assay.measures.similarity.permutation import permutation_test as permute
 from assay.measures.similarity.resampling import SubjectsDrawn, pair_weights, resampled
 from assay.stats.bootstrap import counts
+from assay.stats.multiplicity import holm as adjusted_by_holm
 from assay.stimuli import RdmSet
 
 STIMULI = 10
@@ -102,7 +103,15 @@ def test_the_table_and_the_pairs_of_models():
     models = RdmSet(np.concatenate([truth, rdms[:1], data(count=1, seed=5)]), ("true", "subject", "random"))
     found = bootstrap_rdms(models, rdms, resample="stimuli", draws=300)
     table = found.table().set_index("model")
-    assert list(table.columns) == ["value", "low", "high", "p_above_zero", "p_below_ceiling"]
+    assert list(table.columns) == [
+        "value", "low", "high",
+        "p_above_zero", "p_above_zero_adjusted", "p_below_ceiling", "p_below_ceiling_adjusted",
+    ]  # fmt: skip
+    for column in ("p_above_zero", "p_below_ceiling"):
+        np.testing.assert_array_equal(table[f"{column}_adjusted"], adjusted_by_holm(table[column].to_numpy()))
+        plain = found.table(correction="none")
+        np.testing.assert_array_equal(plain[f"{column}_adjusted"], plain[column])
+        np.testing.assert_array_equal(plain[column], table[column])
     assert (table.low < table.value).all() and (table.value < table.high).all()
     assert table.p_above_zero["true"] < 0.001 < table.p_above_zero["random"]
     assert table.p_below_ceiling["random"] < 0.05

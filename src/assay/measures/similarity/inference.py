@@ -79,8 +79,8 @@ class RdmBootstrap:
             correction: How p values are adjusted for the number of models: ``holm``, ``benjamini-hochberg``, ``none``.
 
         Returns:
-            ``model``, ``value``, ``low``, ``high``; ``p_above_zero`` and ``p_below_ceiling`` (of its lower bound), both
-            one-sided and adjusted.
+            ``model``, ``value``, ``low``, ``high``; ``p_above_zero``, one-sided, and ``p_above_zero_adjusted``;
+            ``p_below_ceiling`` (of its lower bound), one-sided, and ``p_below_ceiling_adjusted``.
         """
         adjust = correction_named(correction)
         rows = []
@@ -102,7 +102,7 @@ class RdmBootstrap:
             )
         table = pd.DataFrame(rows)
         for column in ("p_above_zero", "p_below_ceiling"):
-            table[column] = adjust(table[column].to_numpy())
+            table.insert(table.columns.get_loc(column) + 1, f"{column}_adjusted", adjust(table[column].to_numpy()))
         return table
 
     def pairs(self, confidence: float = 0.95, correction: str = "holm") -> pd.DataFrame:

@@ -104,15 +104,16 @@ def by_layer_chart(means: pd.DataFrame) -> LineChart:
     lines = []
     for kind, rows in means.groupby("family", sort=False):
         points = tuple(
-            Point(float(LAYERS.index(row["layer"])), row["mean"], (row["low"], row["high"]), row["layer"], "")
+            Point(float(LAYERS.index(row["layer"])), row["mean"], None, row["layer"], "")
             for row in rows.to_dict("records")
         )
         lines.append((str(kind), points))
     return LineChart(
-        "Curvature across layers (band: 95 % interval over sequences and networks)",
-        "pixels, conv1, stages 1 to 3, mean over the picture, output",
+        "Curvature across layers, means over sequences and networks",
+        "pixels (0), conv1, stages 1 to 3, mean over the picture, output (6)",
         "curvature, degrees",
         tuple(lines),
+        x_range=(0.0, len(LAYERS) - 1.0),
     )
 
 

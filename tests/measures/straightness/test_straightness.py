@@ -10,9 +10,11 @@ from torch import nn
 
 import zoo
 from assay import AssayError, Straightness, Subject, curvature, turning_angles
+from assay.measures.evidence import Measured
 from assay.measures.straightness.streaming import angles_from_sums
 from assay.measures.straightness.triples import as_rows, triple_sums
-from assay.stimuli import Sequences
+from assay.stats.differences import interval
+from assay.stimuli import Sequences, camera_sequences
 
 
 def polygon(k: int) -> np.ndarray:
@@ -204,6 +206,20 @@ def test_summary_has_mean_sem_interval_and_n():
     assert row.sem_deg == pytest.approx(values.std(ddof=1) / 2)
     assert row.high - row.curvature_deg == pytest.approx(3.182446305284263 * row.sem_deg)  # t(0.975, 3)
     assert row.n == 4
+
+
+def test_summary_has_the_interval_of_the_change_over_scenes_that_reports_give():
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
+    for shown in (sequences(n=4), camera_sequences(size=16, length=5, pictures=2)):  # three clips of each picture
+        measure = Straightness(shown)
+        table = measure(Subject(net))
+        row = measure.summary(table).iloc[-1]
+        at_last = measure.evidence(Measured(table))[0]
+        assert row.change_deg == pytest.approx(at_last.value)
+        assert (row.change_low, row.change_high) == pytest.approx(interval(at_last))
+    changes = table[table.order == table.order.max()].change_deg.to_numpy().reshape(2, 3).mean(axis=1)
+    half = 12.706204736 * abs(changes[0] - changes[1]) / 2  # t(0.975, 1)
+    assert row.change_high - row.change_deg == pytest.approx(half)
 
 
 def test_short_clips_and_frames_the_network_cannot_see_are_errors():

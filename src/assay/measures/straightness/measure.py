@@ -201,8 +201,17 @@ class Straightness(Measure):
         return pd.DataFrame(rows)
 
     def summary(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Mean over sequences of each layer and condition, with its standard error and 95 % interval (Student's t)."""
+        """Mean over sequences of each layer and condition, with its standard error and 95 % interval (Student's t).
+
+        Returns:
+            One row per layer and condition. ``layer`` and ``order``, its place from the input, which is 0;
+            ``condition``, ``natural`` or the name of a control; ``curvature_deg`` with ``sem_deg``, ``low`` and
+            ``high``, over sequences; ``change_deg``, the mean difference from the input, sequence by sequence, with
+            ``change_low`` and ``change_high``, over scenes, of which clips of one scene make one; ``n``, the number of
+            sequences in the means; and ``left_out``, that of sequences whose status is not ``ok`` there.
+        """
         rows = []
+        scenes = self._scenes()
         for (order, layer, condition), group in table.groupby(["order", "layer", "condition"], sort=False):
             good = group[group["status"] == "ok"]
             mean, sem, low, high = _mean_interval(good["curvature_deg"].to_numpy())
@@ -216,17 +225,22 @@ class Straightness(Measure):
                     "low": low,
                     "high": high,
                     "change_deg": good["change_deg"].mean(),
+                    **_change_interval(good, scenes),
                     "n": len(good),
                     "left_out": len(group) - len(good),
                 }
             )
         return pd.DataFrame(rows)
 
+    def _scenes(self) -> dict[str, str]:
+        """The scene of each sequence, by name; a sequence without one is its own."""
+        return {clip.name: clip.scene or clip.name for clip in self.sequences.clips}
+
     def evidence(self, measured: Measured) -> list[Evidence]:
         """The change of curvature from the pixels, scene by scene: at the last layer, and the mean over all layers."""
         table = measured.table
         evidence = []
-        scenes = {clip.name: clip.scene or clip.name for clip in self.sequences.clips}
+        scenes = self._scenes()
         for condition, group in table.groupby("condition", sort=False):
             inside = group[(group["order"] > 0) & (group["status"] == "ok")]
             if inside.empty:
@@ -256,6 +270,13 @@ def _require_three(clip: Clip, frames: int) -> None:
     if frames < 3:
         kind, units = ("text", "tokens") if isinstance(clip, Text) else ("clip", "frames")
         raise AssayError(f"{kind} {clip.name!r} has {frames} {units}: curvature needs at least 3")
+
+
+def _change_interval(good: pd.DataFrame, scenes: dict[str, str]) -> dict[str, float]:
+    """95 % interval of the mean change over scenes; NaN for fewer than two."""
+    by_scene = good.groupby(good["sequence"].map(lambda name: scenes.get(name, name)), sort=False)["change_deg"].mean()
+    low, high = t_interval(by_scene.to_numpy())
+    return {"change_low": low, "change_high": high}
 
 
 def _mean_interval(values: np.ndarray[Any, Any]) -> tuple[float, float, float, float]:

@@ -20,9 +20,12 @@ from assay.stats.evidence import Evidence
 NOTES = {
     "curvature_deg": "mean over sequences of the mean angle between successive steps, in degrees",
     "sem_deg": "standard error of that mean over sequences",
-    "low": "lower end of the 95 % interval (Student's t over sequences)",
-    "high": "upper end of the 95 % interval",
+    "condition": "natural, or the control that was shown",
+    "low": "lower end of the 95 % interval of curvature_deg (Student's t over sequences)",
+    "high": "upper end of the 95 % interval of curvature_deg",
     "change_deg": "difference from the pixels of the same frames, or from the tokens; negative: the layer straightens",
+    "change_low": "lower end of the 95 % interval of change_deg (Student's t over scenes; clips of one count as one)",
+    "change_high": "upper end of the 95 % interval of change_deg",
     "n": "sequences in the mean",
     "left_out": "sequences left out because no angle was defined or the layer was not finite",
 }

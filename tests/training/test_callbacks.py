@@ -129,6 +129,96 @@ def test_a_halted_training_stays_halted_when_it_is_continued_from_its_checkpoint
     assert first == again and first.status == "halted" and not calls
 
 
+class Killed(Exception):
+    pass
+
+
+def killed_at(epoch: int):
+    def kill(moment: Moment) -> None:
+        if moment.epoch == epoch:
+            raise Killed
+
+    return kill
+
+
+def stops() -> list:
+    population = StopBelowPopulation(LiveMeasure(lambda module: 0.0, "zero", every=2), [1.0, 1.1], after=4)
+    return [StopWhenConverged(LiveLoss(every=1), window=3, sd=10.0), population]
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+@pytest.mark.parametrize("kill", [1, 3])
+def test_a_training_that_a_callback_stops_stops_where_it_would_have_without_being_killed(tmp_path, kind, kill):
+    alone = stops()[kind]
+    expected = train(perceptron(), X, Y, RECIPE, callback=alone)
+    assert (expected.status, expected.epochs) == ("halted", 4)
+    path = str(tmp_path / "network.safetensors")
+    with pytest.raises(Killed):
+        callback = Together(killed_at(kill), stops()[kind])
+        train(perceptron(), X, Y, RECIPE, checkpoint=path, every_s=0, callback=callback)
+    resumed = Together(None, killed_at(9), stops()[kind])
+    assert train(perceptron(), X, Y, RECIPE, checkpoint=path, every_s=0, callback=resumed) == expected
+    again = stops()[kind]
+    train(perceptron(), X, Y, RECIPE, checkpoint=path, callback=Together(killed_at(0), again))  # it is finished
+    columns = ["epoch", "step", "loss", "quantity", "value"]
+    assert again.live.table[columns].equals(alone.live.table[columns]) and again.stopped_at == 4
+
+
+def test_a_checkpoint_without_the_history_of_a_callback_says_so(tmp_path, caplog):
+    path = tmp_path / "network.safetensors"
+    with pytest.raises(Killed):
+        train(perceptron(), X, Y, RECIPE, checkpoint=path, every_s=0, callback=killed_at(3))
+    train(perceptron(), X, Y, RECIPE, checkpoint=path, callback=stops()[0])
+    assert "what it saw in the first 2 epochs is not known to it" in caplog.text
+
+
+def test_a_checkpoint_of_another_callback_is_refused(tmp_path):
+    path = tmp_path / "network.safetensors"
+    with pytest.raises(Killed):
+        callback = Together(killed_at(3), stops()[0])
+        train(perceptron(), X, Y, RECIPE, checkpoint=path, every_s=0, callback=callback)
+    for other in (LiveLoss(), Together(LiveLoss()), Together(None, killed_at(9), stops()[1])):
+        with pytest.raises(AssayError, match=r"network\.safetensors does not hold what this training writes"):
+            train(perceptron(), X, Y, RECIPE, checkpoint=path, callback=other)
+
+
+def test_the_state_of_a_callback_must_fit_into_a_checkpoint(tmp_path):
+    class Remembers:
+        def __call__(self, moment): ...
+        def state_dict(self):
+            return {"weights": torch.ones(2)}
+
+        def load_state_dict(self, state): ...
+
+    with pytest.raises(AssayError, match="return numbers, texts, lists and dictionaries"):
+        train(perceptron(), X, Y, RECIPE, checkpoint=tmp_path / "n.safetensors", callback=Remembers())
+
+
+@pytest.mark.parametrize("yes", [True, np.bool_(True), np.array(True), torch.tensor(True), torch.tensor([True])])
+def test_any_true_stops_the_training(yes):
+    for callback in (lambda moment: yes, Together(lambda moment: yes)):
+        assert train(perceptron(), X, Y, RECIPE, callback=callback).epochs == 1
+    no = ~torch.as_tensor(yes)
+    assert train(perceptron(), X, Y, RECIPE, callback=lambda moment: no).epochs == 6
+
+
+def test_an_answer_that_is_neither_true_nor_false_is_named():
+    with pytest.raises(AssayError, match=r"a callback returned 0\.5: return True to stop"):
+        train(perceptron(), X, Y, RECIPE, callback=lambda moment: 0.5)
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_a_callback_begins_anew_with_a_second_training(kind):
+    stop = stops()[kind]
+    first = train(perceptron(0), X, Y, RECIPE, callback=stop)
+    second = train(perceptron(1), X, Y, RECIPE, callback=stop)
+    assert first.epochs == second.epochs == 4 and stop.stopped_at == 4
+    assert stop.live.epochs == ([1, 2, 3, 4], [2, 4])[kind]
+    assert stop.live.table["loss"].tolist()[-1] == second.history[-1].running_loss
+    stop(Moment(1, 1, 0.5, 0.0, nn.Identity()))
+    assert stop.stopped_at is None
+
+
 def test_convergence_is_found_at_the_same_epoch_live_and_afterwards():
     values = [0.3, 0.1, 0.2, 0.17, 0.12, 0.13, 0.13, 0.131, 0.129, 0.13, 0.13, 0.5]
     stop = StopWhenConverged(LiveLoss(every=5))

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from assay import AssayError
+from assay.core.checkpoints import read_checkpoint, write_checkpoint
 from assay.core.progress import listening
 from assay.networks import ConvolutionalDeepBeliefNetwork, StackedAutoencoder
 from assay.training import Greedy, greedy, population
@@ -49,6 +50,20 @@ def test_lower_layers_stay_as_they_learned():
     for network in (deep, shallow):
         greedy(network, DATA, SETTINGS)
     torch.testing.assert_close(deep.stack[0].state_dict(), shallow.stack[0].state_dict(), atol=0, rtol=0)
+
+
+def test_a_checkpoint_that_was_changed_by_hand_is_refused(tmp_path):
+    path = tmp_path / "greedy.safetensors"
+    settings = Greedy(epochs=2, batch_size=100, checkpoint=str(path))
+    greedy(StackedAutoencoder(20, (8, 5), seed=1), DATA, settings)
+    tensors, progress = read_checkpoint(path)
+    for change in ({"depth": 7}, {"epoch": "2"}, {"epoch": 3}):
+        write_checkpoint(path, tensors, progress | change)
+        with pytest.raises(AssayError, match=r"greedy\.safetensors does not hold what this training writes \(layer"):
+            greedy(StackedAutoencoder(20, (8, 5), seed=1), DATA, settings)
+    write_checkpoint(path, {"weights.0.a": torch.ones(1)}, progress)
+    with pytest.raises(AssayError, match=r"does not hold what this training writes \(KeyError"):
+        greedy(StackedAutoencoder(20, (8, 5), seed=1), DATA, settings)
 
 
 @pytest.mark.parametrize("count", [1, 3])

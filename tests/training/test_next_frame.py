@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import assay
+from assay.core.checkpoints import read_checkpoint, write_checkpoint
 from assay.core.determinism import seeded
 from assay.core.progress import listening
 from assay.networks.prednet import PredNet
@@ -91,6 +92,57 @@ def test_an_interrupted_training_continues_to_the_same_bits(tmp_path, stop_after
     assert train_next_frame(network(), FOOTAGE, SHORT, checkpoint=path, callback=kill) == result
     with pytest.raises(assay.AssayError, match="another training"):
         train_next_frame(network(), clips(9, 7), SHORT, checkpoint=path)
+
+
+def test_a_stopped_training_on_footage_stops_where_it_would_have_without_being_killed(tmp_path):
+    def stop():
+        return assay.training.StopWhenConverged(assay.training.LiveLoss(every=1), window=2, sd=10)
+
+    def kill(moment):
+        if moment.epoch == 2:
+            raise KeyboardInterrupt
+
+    longer, path = dataclasses.replace(SHORT, epochs=6), str(tmp_path / "training.safetensors")
+    with pytest.raises(KeyboardInterrupt):
+        both = assay.training.Together(kill, stop())
+        train_next_frame(network(), FOOTAGE, longer, checkpoint=path, every_s=0, callback=both)
+    both = assay.training.Together(lambda moment: None, stop())
+    resumed = train_next_frame(network(), FOOTAGE, longer, checkpoint=path, callback=both)
+    assert resumed == train_next_frame(network(), FOOTAGE, longer, callback=stop()) and resumed.epochs == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda tensors, progress: progress.update(losses=[0.1] * 9), "of 4 epochs"),
+        (lambda tensors, progress: progress.update(losses=[0.1] * 4), "of 4 epochs"),
+        (lambda tensors, progress: progress.update(losses="12"), "'12'"),
+        (lambda tensors, progress: progress.update(losses=[None]), "TypeError"),
+        (lambda tensors, progress: progress.update(status="foo"), "status 'foo'"),
+        (lambda tensors, progress: progress.pop("losses"), "KeyError: 'losses'"),
+        (lambda tensors, progress: tensors.clear(), "its weights are not those of PredNet"),
+        (lambda tensors, progress: tensors.update({"weights.gates.0.bias": torch.zeros(1)}), "its weights"),
+        (lambda tensors, progress: tensors.update({"optimizer.gates.0.bias.exp_avg": torch.zeros(3)}), "a moment of"),
+        (lambda tensors, progress: [tensors.pop(name) for name in list(tensors) if "optimizer" in name], "no state of"),
+    ],
+)
+def test_a_checkpoint_that_was_changed_by_hand_is_refused(tmp_path, change, said):
+    def kill(moment):
+        if moment.epoch == 2:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "training.safetensors"
+    with pytest.raises(KeyboardInterrupt):
+        train_next_frame(network(), FOOTAGE, SHORT, checkpoint=path, every_s=0, callback=kill)
+    tensors, progress = read_checkpoint(path)
+    tensors = {name: tensor.clone() for name, tensor in tensors.items()}
+    change(tensors, progress)
+    path.unlink()
+    write_checkpoint(path, tensors, progress)
+    with pytest.raises(assay.AssayError) as error:
+        train_next_frame(network(), FOOTAGE, SHORT, checkpoint=path)
+    assert "training.safetensors does not hold what this training writes" in str(error.value)
+    assert said in str(error.value)
 
 
 def test_networks_side_by_side_are_trained_as_each_alone():

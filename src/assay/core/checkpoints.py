@@ -66,6 +66,8 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with safe_open(path, "pt") as file:
             progress = json.loads((file.metadata() or {})["progress"])
+            if not isinstance(progress, dict):
+                raise ValueError("its progress is no mapping")
             return {name: file.get_tensor(name) for name in file.keys()}, progress  # noqa: SIM118
     except (SafetensorError, OSError, KeyError, ValueError) as error:
         raise AssayError(f"checkpoint={path} cannot be read ({error}): delete it to begin anew") from error

@@ -21,7 +21,8 @@ class LightningCallback:
     """A callback of Lightning's ``Trainer`` that calls one of assay's after every training epoch.
 
     The loss of the moment is the mean of what ``training_step`` returned in the epoch, NaN where it returned none. On
-    several devices each measures its own copy, and all stop if any says so. Needs ``pip install 'assay[lightning]'``.
+    several devices each measures its own copy, and all stop if any says so. What it recorded is in no checkpoint of the
+    trainer. Needs ``pip install 'assay[lightning]'``.
 
     Args:
         callback: What to call, such as a `LiveMeasure` or `StopWhenConverged`.
@@ -43,8 +44,8 @@ class LightningCallback:
 class HuggingFaceCallback:
     """A callback of Hugging Face's ``Trainer`` that calls one of assay's after every epoch.
 
-    It asks the trainer to log at the end of each epoch: the trainer tells its loss in no other way. Needs
-    ``pip install 'assay[hf]'``.
+    It asks the trainer to log at the end of each epoch: the trainer tells its loss in no other way. What it recorded is
+    in no checkpoint of the trainer. Needs ``pip install 'assay[hf]'``.
 
     Args:
         callback: What to call, such as a `LiveMeasure` or `StopWhenConverged`.

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from assay.core.errors import AssayError, shown
 from assay.stats.convergence import below_population, converged
@@ -39,7 +40,40 @@ class Moment:
 
 
 Callback = Callable[[Moment], bool | None]
-"""A function called after every epoch; returning True stops the training."""
+"""A function called after every epoch; returning True stops the training.
+
+One that remembers something of earlier epochs may have methods ``state_dict`` and ``load_state_dict``, as those here: a
+training with a checkpoint keeps its state there, and an interrupted one goes on as if it had never been.
+"""
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A callback whose state is kept in the checkpoint of its training."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it remembers, as JSON can hold it: numbers, texts, lists and dictionaries."""
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Remember what another of its kind did."""
+
+
+def asks_to_stop(answer: Any) -> bool:
+    """Whether what a callback returned stops the training: True does, also as NumPy or torch have it.
+
+    Example:
+        >>> [asks_to_stop(answer) for answer in (True, np.bool_(True), torch.tensor(True), False, None)]
+        [True, True, True, False, False]
+    """
+    single = answer.detach().cpu().numpy() if isinstance(answer, Tensor) else answer
+    if isinstance(single, np.ndarray) and single.size == 1:
+        single = single.reshape(())[()]
+    if single is None or isinstance(single, bool | np.bool_):
+        return bool(single)
+    raise AssayError(f"a callback returned {shown(answer)}: return True to stop the training, False or None to go on")
+
+
+_COLUMNS = ["epoch", "step", "seconds", "loss", "quantity", "value", "measure_s"]
 
 
 class Recorder(ABC):
@@ -62,8 +96,15 @@ class Recorder(ABC):
         """The number to record."""
 
     def __call__(self, moment: Moment) -> None:
-        """Record the number if it is time, once for every epoch."""
-        if moment.epoch % self.every or moment.epoch in self.epochs:
+        """Record the number if it is time, once for every epoch.
+
+        An epoch that was passed before belongs to a new training, or to one that continues from a checkpoint: what was
+        recorded from it on is forgotten.
+        """
+        if self.rows and _same_moment(self.rows[-1], moment):
+            return
+        self.rows = [row for row in self.rows if row["epoch"] < moment.epoch]
+        if moment.epoch % self.every:
             return
         began = time.perf_counter()
         value = self.number(moment)
@@ -71,11 +112,22 @@ class Recorder(ABC):
         where = {"epoch": moment.epoch, "step": moment.step, "seconds": moment.seconds, "loss": moment.loss}
         self.rows.append({**where, "quantity": self.name, "value": value, "measure_s": took})
 
+    def state_dict(self) -> dict[str, Any]:
+        """What was recorded."""
+        return {"rows": list(self.rows)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from what another recorded."""
+        rows = [dict(row) for row in state["rows"]]
+        for row in rows:
+            if list(row) != _COLUMNS or row["quantity"] != self.name:
+                raise AssayError(f"these are no records of {self.name!r}: {shown(row)}")
+        self.rows = rows
+
     @property
     def table(self) -> pd.DataFrame:
         """One row for each record: epoch, step, seconds, loss, quantity, value, measure_s."""
-        columns = ["epoch", "step", "seconds", "loss", "quantity", "value", "measure_s"]
-        return pd.DataFrame(self.rows, columns=columns)
+        return pd.DataFrame(self.rows, columns=_COLUMNS)
 
     @property
     def epochs(self) -> list[int]:
@@ -136,7 +188,24 @@ class LiveLoss(Recorder):
         return moment.loss
 
 
-class StopWhenConverged:
+class _Stop:
+    """What callbacks have in common that stop a training by a live measure."""
+
+    def __init__(self, live: Recorder) -> None:
+        self.live = live
+        self.stopped_at: int | None = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the live measure recorded, and where this stopped."""
+        return {"live": self.live.state_dict(), "stopped_at": self.stopped_at}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from the state of another."""
+        self.live.load_state_dict(state["live"])
+        self.stopped_at = state["stopped_at"]
+
+
+class StopWhenConverged(_Stop):
     """Stop a training once a live measure has been stable for a window of epochs (`assay.stats.convergence`).
 
     Args:
@@ -157,10 +226,9 @@ class StopWhenConverged:
 
     def __init__(self, live: Recorder, window: int = 25, sd: float = 0.01) -> None:
         converged([], [], window, sd)  # refuses what cannot be a window
-        self.live = live
+        super().__init__(live)
         self.window = window
         self.sd = sd
-        self.stopped_at: int | None = None
 
     def __call__(self, moment: Moment) -> bool:
         """Whether the training should stop."""
@@ -169,7 +237,7 @@ class StopWhenConverged:
         return self.stopped_at is not None
 
 
-class StopBelowPopulation:
+class StopBelowPopulation(_Stop):
     """Stop a training whose live measure is below the mean plus the standard deviation of other networks' values.
 
     Args:
@@ -184,14 +252,15 @@ class StopBelowPopulation:
     def __init__(
         self, live: Recorder, population: Iterable[float] | Callable[[int], Iterable[float]], after: int = 25
     ) -> None:
-        self.live = live
+        super().__init__(live)
         self.population = population if callable(population) else list(population)
         self.after = after
-        self.stopped_at: int | None = None
 
     def __call__(self, moment: Moment) -> bool:
         """Whether the training should stop."""
         self.live(moment)
+        if self.stopped_at is not None and moment.epoch <= self.stopped_at:
+            self.stopped_at = None  # it is a new training
         if not self.live.epochs or self.live.epochs[-1] != moment.epoch or moment.epoch < self.after:
             return False
         population = self.population(moment.epoch) if callable(self.population) else self.population
@@ -216,7 +285,23 @@ class Together:
 
     def __call__(self, moment: Moment) -> bool:
         """Call all, and return whether any asks to stop."""
-        return any([callback(moment) is True for callback in self.callbacks])  # a list: all are called
+        return any([asks_to_stop(callback(moment)) for callback in self.callbacks])  # a list: all are called
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of each that has one."""
+        return {"callbacks": [c.state_dict() if isinstance(c, Remembering) else None for c in self.callbacks]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from the states of as many others."""
+        for callback, remembered in zip(self.callbacks, state["callbacks"], strict=True):
+            if isinstance(callback, Remembering) and remembered is not None:
+                callback.load_state_dict(remembered)
+
+
+def _same_moment(row: Mapping[str, Any], moment: Moment) -> bool:
+    """Whether a row was recorded at this moment, perhaps called by a callback that shares the recorder."""
+    same_loss = row["loss"] == moment.loss or (math.isnan(row["loss"]) and math.isnan(moment.loss))
+    return bool(row["epoch"] == moment.epoch and row["step"] == moment.step and same_loss)
 
 
 class Clock:
@@ -250,7 +335,7 @@ class Clock:
             return False
         moment = Moment(epoch, step, loss, self.seconds, module)
         with self.stopped():
-            return callback(moment) is True
+            return asks_to_stop(callback(moment))
 
 
 @contextmanager

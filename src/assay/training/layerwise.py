@@ -17,9 +17,10 @@ from torch.func import stack_module_state
 
 from assay.core.checkpoints import read_checkpoint, write_checkpoint
 from assay.core.determinism import seeded
-from assay.core.errors import AssayError
+from assay.core.errors import AssayError, shown
 from assay.core.fingerprint import fingerprint
 from assay.core.progress import report
+from assay.training.checkpoint import whole
 from assay.training.cuda_graph import RecordedStep
 from assay.training.populations import State, stacked
 
@@ -51,7 +52,7 @@ class Greedy:
     batch_size: int = 256
     learning_rate: float = 1e-3
     seed: int = 0
-    checkpoint: Path | None = None
+    checkpoint: Path | str | None = None
     every: int = 1
 
     def __post_init__(self) -> None:
@@ -203,7 +204,7 @@ class _Saved:
     """The checkpoint of a training: its progress, refused if it belongs to another training."""
 
     def __init__(self, settings: Greedy, stacks: list[list[nn.Module]], samples: Tensor) -> None:
-        self.path = settings.checkpoint
+        self.path = None if settings.checkpoint is None else Path(settings.checkpoint)
         self.depth = 0
         self.epoch = 0
         self.tensors: State = {}
@@ -220,8 +221,10 @@ class _Saved:
                 f"checkpoint={self.path} is of another training (other data, settings or initial weights): "
                 "delete it, or give another path"
             )
-        self.depth, self.epoch = progress["depth"], progress["epoch"]
-        with torch.no_grad():
+        with whole(self.path), torch.no_grad():
+            self.depth, self.epoch = progress["depth"], progress["epoch"]
+            if self.depth not in range(len(stacks[0])) or self.epoch not in range(1, settings.epochs + 1):
+                raise AssayError(f"layer {shown(self.depth)} after {shown(self.epoch)} of {settings.epochs} epochs")
             for i, stack in enumerate(stacks):
                 for name, parameter in nn.ModuleList(stack).named_parameters():
                     parameter.copy_(self.tensors[f"weights.{i}.{name}"])

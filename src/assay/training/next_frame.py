@@ -133,7 +133,7 @@ def train_next_frame(
     footage: Clips,
     recipe: NextFrame | None = None,
     *,
-    checkpoint: Path | None = None,
+    checkpoint: Path | str | None = None,
     every_s: float = 60.0,
     callback: Callback | None = None,
 ) -> TrainedOnFootage:
@@ -165,7 +165,7 @@ def train_next_frame_many(
     recipes: Sequence[NextFrame],
     *,
     at_once: int = 8,
-    checkpoints: Sequence[Path | None] | None = None,
+    checkpoints: Sequence[Path | str | None] | None = None,
     every_s: float = 60.0,
     callbacks: Sequence[Callback | None] | None = None,
     on_done: OnDone | None = None,
@@ -188,7 +188,8 @@ def train_next_frame_many(
             a finished training holds the result. Files stay when training is done.
         every_s: Least number of seconds between two checkpoints of a network; they are written after an epoch.
         callbacks: For each network a function called after each of its epochs, which may end its training by returning
-            True (see `assay.training.callbacks`). Epochs that a checkpoint holds already are not repeated for it.
+            True (see `assay.training.callbacks`). Epochs that a checkpoint holds already are not repeated for it: what
+            it remembered of them is kept there too, if it has ``state_dict`` and ``load_state_dict``, as ours have.
         on_done: Function called as (number, network, result) when a network is done.
 
     Returns:
@@ -206,7 +207,7 @@ def train_next_frame_many(
     def training(number: int, network: nn.Module, on_epoch: OnEpoch) -> Generator[None, None, TrainedOnFootage]:
         recipe, path = recipes[number], paths[number]
         level_weights = recipe.level_weights(_levels(network, shown))
-        saved = None if path is None else Checkpoint(path, network, recipe, content, every_s)
+        saved = None if path is None else Checkpoint(path, network, recipe, content, every_s, watchers[number])
         with streams.stream(next(network.parameters()).device) as stream:
             steps = FootageSteps(network, shown, recipe, level_weights, stream)
             return (yield from _training(steps, recipe, saved, watchers[number], on_epoch))
@@ -221,9 +222,7 @@ def _training(
     """Train one network, giving way to others after every step."""
     network = steps.network
     was_training = network.training
-    progress = {} if saved is None else saved.read(steps.optimizer)
-    losses: list[float] = list(progress.get("losses", ()))
-    status = progress.get("status")
+    status, losses = (None, []) if saved is None else saved.read(steps.optimizer, "losses", float)
     network.train()
     clock = Clock()
     try:
@@ -240,12 +239,12 @@ def _training(
             halted = finite and clock.call(callback, done, done * recipe.steps, losses[-1], network)
             if not finite:
                 status = "diverged"
-            elif done == recipe.epochs:
+            elif done >= recipe.epochs:
                 status = "ended"
             elif halted:
                 status = "halted"
             if saved is not None:
-                saved.write(steps.optimizer, {"status": status, "losses": losses}, due=status is not None)
+                saved.write(steps.optimizer, status, "losses", losses)
             on_epoch(done)
     finally:
         steps.close()

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +16,7 @@ from assay.core.fingerprint import fingerprint
 from assay.training.callbacks import Callback, Clock
 from assay.training.checkpoint import Checkpoint
 from assay.training.recipe import Recipe
-from assay.training.result import NAN, Epoch, Status, Trained
+from assay.training.result import NAN, Epoch, Trained
 from assay.training.steps import Steps
 from assay.training.turns import OnEpoch, Streams, require_as_many, train_in_turns
 
@@ -28,7 +29,7 @@ def train(
     labels: Tensor,
     recipe: Recipe,
     *,
-    checkpoint: Path | None = None,
+    checkpoint: Path | str | None = None,
     every_s: float = 60.0,
     callback: Callback | None = None,
 ) -> Trained:
@@ -55,7 +56,7 @@ def train_many(
     recipes: Sequence[Recipe],
     *,
     at_once: int = 8,
-    checkpoints: Sequence[Path | None] | None = None,
+    checkpoints: Sequence[Path | str | None] | None = None,
     every_s: float = 60.0,
     on_done: OnDone | None = None,
     callbacks: Sequence[Callback | None] | None = None,
@@ -77,7 +78,8 @@ def train_many(
         every_s: Least number of seconds between two checkpoints of a network; they are written after an epoch.
         on_done: Function called as (number, network, result) when a network is done.
         callbacks: For each network a function called after each of its epochs, which may end its training by returning
-            True (see `assay.training.callbacks`). Epochs that a checkpoint holds already are not repeated for it.
+            True (see `assay.training.callbacks`). Epochs that a checkpoint holds already are not repeated for it: what
+            it remembered of them is kept there too, if it has ``state_dict`` and ``load_state_dict``, as ours have.
 
     Returns:
         One result for each network, in order. The result of a network that diverges says so; the others continue.
@@ -93,7 +95,7 @@ def train_many(
     def training(number: int, network: nn.Module, on_epoch: OnEpoch) -> Generator[None, None, Trained]:
         recipe, path = recipes[number], paths[number]
         x, y = devices.data(network)
-        saved = None if path is None else Checkpoint(path, network, recipe, content, every_s)
+        saved = None if path is None else Checkpoint(path, network, recipe, content, every_s, watchers[number])
         with streams.stream(x.device) as stream:
             steps = Steps(network, x, y, recipe, stream)
             return (yield from _training(steps, saved, watchers[number], on_epoch))
@@ -108,9 +110,7 @@ def _training(
     """Train one network, giving way to others after every step."""
     network, recipe, optimizer = steps.network, steps.recipe, steps.optimizer
     was_training = network.training
-    progress = {} if saved is None else saved.read(optimizer)
-    history = [Epoch(**epoch) for epoch in progress.get("history", ())]
-    status: Status | None = progress.get("status")
+    status, history = (None, []) if saved is None else saved.read(optimizer, "history", _epoch)
     network.train()
     clock = Clock()
     try:
@@ -122,7 +122,7 @@ def _training(
                 yield
             yield from steps.settle()
             done = len(history) + 1
-            last = done == recipe.epochs
+            last = done >= recipe.epochs
             running_loss, loss, accuracy = steps.total.item() / steps.count, NAN, NAN
             finite = math.isfinite(running_loss)
             halted = finite and clock.call(callback, done, done * steps.count, running_loss, network)
@@ -139,13 +139,17 @@ def _training(
                 status = "halted"
             history.append(Epoch(rate, running_loss, loss, accuracy))
             if saved is not None:
-                rows = [asdict(epoch) for epoch in history]
-                saved.write(optimizer, {"status": status, "history": rows}, due=status is not None)
+                saved.write(optimizer, status, "history", [asdict(epoch) for epoch in history])
             on_epoch(done)
     finally:
         steps.close()
         network.train(was_training)
     return Trained(status, tuple(history))
+
+
+def _epoch(entry: dict[str, Any]) -> Epoch:
+    """An epoch as a checkpoint has it."""
+    return Epoch(**{name: float(value) for name, value in entry.items()})
 
 
 class _Devices:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from torch import nn
 
@@ -105,6 +106,19 @@ class Watch:
         elif self._converged is not None and self._converged(moment):
             self.converged_at = self.converged_at or moment.epoch
         return self.pruned_at is not None or self.converged_at is not None
+
+    def state_dict(self) -> dict[str, Any]:
+        """What was recorded and decided, for a training that keeps it in its checkpoint."""
+        last = None if self.last is None else [self.last.epoch, self.last.step, self.last.loss, self.last.seconds]
+        live = None if self.live is None else self.live.state_dict()
+        return {"last": last, "live": live, "converged_at": self.converged_at, "pruned_at": self.pruned_at}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from the state of another."""
+        if self.live is not None:
+            self.live.load_state_dict(state["live"])
+        self.last = None if state["last"] is None else Moment(*state["last"], nn.Identity())
+        self.converged_at, self.pruned_at = state["converged_at"], state["pruned_at"]
 
     def _behind(self, epoch: int) -> bool:
         assert self.pruner is not None and self.live is not None

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 from scipy import io
 
-from assay import AssayError, compare_rdms
+from assay import AssayError, compare_rdms, noise_ceiling
 from assay.stimuli import HumanStimuli, RdmSet, as_images, load_brain92, load_human_stimuli, load_rdms
 
 VECTORS = np.random.default_rng(0).random((2, 10))
@@ -158,6 +158,23 @@ def test_bad_files_are_named(tmp_path):
     (tmp_path / "rdm.txt").write_text("0 1")
     with pytest.raises(AssayError, match="is no file of RDMs"):
         load_rdms(tmp_path / "rdm.txt")
+
+
+@pytest.mark.parametrize("stimuli", [9, 10, 28])  # of which 10 and 28 are numbers of entries of an upper triangle
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_similarities_are_not_read_as_upper_triangles(tmp_path, stimuli, kind):
+    similarities = np.corrcoef(np.random.default_rng(0).normal(size=(stimuli, 20))).astype(kind)
+    np.save(tmp_path / "r.npy", similarities)
+    for read in (
+        lambda: load_rdms(tmp_path / "r.npy"),
+        lambda: RdmSet(similarities),
+        lambda: noise_ceiling(similarities),
+    ):
+        with pytest.raises(AssayError, match="is symmetric and not zero on the diagonal, as similarities are"):
+            read()
+    assert len(RdmSet(1 - similarities)) == 1
+    triangles = np.random.default_rng(0).random((10, 10))
+    assert len(RdmSet(triangles)) == 10  # a square, but of ten triangles
 
 
 def test_rdms_of_different_stimuli_do_not_go_in_one_set(tmp_path):

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.core.errors import AssayError
+from assay.core.errors import AssayError, shown
 
 Array = np.ndarray[Any, Any]
 Seed = int | Sequence[int] | np.random.Generator
@@ -45,7 +45,8 @@ def picks(n: int, draws: int, seed: Seed = 0, *, strata: Array | None = None) ->
         >>> [units.tolist() for units in picks(4, 2, seed=1, strata=np.array(["a", "a", "b", "b"]))]
         [[0, 1, 3, 3], [0, 0, 3, 3]]
     """
-    rng = np.random.default_rng(seed)
+    require_draws(draws)
+    rng = generator(seed)
     if strata is None:
         for _ in range(draws):
             yield rng.integers(n, size=n)
@@ -71,7 +72,7 @@ def crossed_picks(sizes: Sequence[int], draws: int, seed: Seed = 0) -> Iterator[
         >>> [[units.tolist() for units in factors] for factors in crossed_picks((3, 2), 2)]
         [[[2, 1, 1], [0, 0]], [[0, 0, 0], [0, 1]]]
     """
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     return zip(*(picks(n, draws, rng) for n in sizes), strict=True)
 
 
@@ -102,6 +103,7 @@ def counts(
         >>> [resampled.tolist() for resampled in counts(5, 1, groups=np.array([7, 7, 7, 9, 8]))]
         [[[0, 0, 0, 1, 2]]]
     """
+    require_draws(draws)
     units, member = (n, None) if groups is None else _membership(n, groups, groups if among is None else among)
     resamples = picks(units, draws, seed, strata=strata)
     step = max(1, at_once // units)
@@ -119,7 +121,8 @@ def multinomial_counts(n: int, draws: int, seed: Seed = 0) -> Array:
         >>> multinomial_counts(4, 2, seed=1).tolist()
         [[1, 2, 0, 1], [2, 0, 1, 1]]
     """
-    drawn: Array = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=draws)
+    require_draws(draws)
+    drawn: Array = generator(seed).multinomial(n, np.full(n, 1 / n), size=draws)
     return drawn
 
 
@@ -198,8 +201,30 @@ def ranking_stability(values: Array, drawn: Array) -> float:
     return float((np.diff(ordered, axis=0) < 0).all(axis=0).mean())
 
 
+def generator(seed: Seed) -> np.random.Generator:
+    """The generator of random numbers of a seed; one that is given goes on. What is no seed is an error.
+
+    Example:
+        >>> generator(-1)
+        Traceback (most recent call last):
+            ...
+        assay.core.errors.AssayError: seed=-1 is no seed: give a whole number from 0
+    """
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise AssayError(f"seed={shown(seed)} is no seed: give a whole number from 0") from None
+
+
+def require_draws(draws: int, name: str = "draws") -> None:
+    """Raise where the number of draws is no whole number from 0; ``name`` is the argument that the error names."""
+    if not isinstance(draws, (int, np.integer)) or isinstance(draws, bool) or draws < 0:
+        raise AssayError(f"{name}={shown(draws)} is no number of draws: give a whole number, such as 1000")
+
+
 def require_spread(draws: int) -> None:
     """Raise where there are too few draws for a standard deviation over them."""
+    require_draws(draws)
     if draws < 2:
         raise AssayError(f"draws={draws} show no spread: use 1000 or more")
 

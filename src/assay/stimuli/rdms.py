@@ -139,7 +139,14 @@ def read_rdms(rdms: Any, name: str) -> tuple[Array, bool]:
     if array.dtype.kind not in "fiub":
         raise AssayError(f"{name}={shown(rdms)} is no RDM: give dissimilarities as numbers")
     array = rdms_first(array.astype(np.float64))
-    one_matrix = array.ndim == 2 and array.shape[0] == array.shape[1] and _has_zero_diagonal(array)
+    square = array.ndim == 2 and array.shape[0] == array.shape[1] > 2
+    one_matrix = square and _has_zero_diagonal(array)
+    if square and not one_matrix and _is_symmetric(array):
+        shape = "×".join(map(str, array.shape))
+        raise AssayError(
+            f"{name} of shape {shape} is symmetric and not zero on the diagonal, as similarities are: give "
+            "dissimilarities, such as 1 − r; where its rows are upper triangles, give them as matrices"
+        )
     if array.ndim == 3 or one_matrix:
         vectors = _upper_triangles(array.reshape(-1, *array.shape[-2:]), name)
     elif array.ndim in (1, 2):

@@ -262,6 +262,9 @@ def asymmetric() -> np.ndarray:
         (lambda: HumanSimilarity((IMAGES, PEOPLE), frames=1), "frames=1 must be a whole number from 2"),
         (lambda: HumanSimilarity((IMAGES, PEOPLE), batch_size=1), "batch_size=1"),
         (lambda: HumanSimilarity((IMAGES, PEOPLE), bootstrap=1), "bootstrap=1"),
+        (lambda: HumanSimilarity((IMAGES, PEOPLE), bootstrap=10.5), "bootstrap=10.5"),
+        (lambda: HumanSimilarity((IMAGES, PEOPLE), seed=-1), "seed=-1 must be at least 0"),
+        (lambda: HumanSimilarity((IMAGES[:3], PEOPLE[:, :3])), "bootstrap=200 takes 4 stimuli or more"),
     ],
 )
 def test_bad_input_is_named(make, message):

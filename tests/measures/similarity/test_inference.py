@@ -140,9 +140,21 @@ def test_one_mean_rdm_has_no_ceiling_and_can_be_bootstrapped_over_stimuli():
 
 
 def test_resamples_without_an_rdm_are_left_out():
-    three = np.random.default_rng(0).random((3, 3))
-    found = bootstrap_rdms(three[:1], three, draws=200)
+    four = np.random.default_rng(0).random((3, 6))
+    found = bootstrap_rdms(four[:1], four, draws=200)
     assert 0 < np.isnan(found.draws).sum() < 200
+
+
+def test_three_stimuli_cannot_be_resampled_and_four_do_not_find_what_is_not_there():
+    rng = np.random.default_rng(0)
+    model, rdms = rng.random(3), rng.random((4, 3))
+    for resample in ("stimuli", "both"):
+        with pytest.raises(AssayError, match=f"resample='{resample}' takes 4 stimuli or more, and there are 3"):
+            bootstrap_rdms(model, rdms, resample=resample)
+    assert bootstrap_rdms(model, rdms, resample="subjects", draws=20).table().high[0] > -1
+    models, rdm = rng.random((150, 6)), rng.random(6)
+    # All against one RDM of four stimuli by chance: at the level 0.05, 150 tests have a standard error of 0.018.
+    assert (bootstrap_rdms(models, rdm, draws=200).table(correction="none").p_above_zero < 0.05).mean() < 0.11
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -188,6 +200,11 @@ def test_the_permutation_test_keeps_its_level_and_finds_what_is_there():
         (lambda a, b: bootstrap_rdms(a, b, draws=5).table(confidence=95), "confidence=95 is not between 0 and 1"),
         (lambda a, b: bootstrap_rdms(a * 0 + 1, b), "RDM 0 of models is constant"),
         (lambda a, b: permutation_test(a, b, permutations=0), "permutations=0"),
+        (lambda a, b: permutation_test(a, b, permutations=9.5), "permutations=9.5 is no number of draws"),
+        (lambda a, b: permutation_test(a, b, seed=-1), "seed=-1 is no seed: give a whole number from 0"),
+        (lambda a, b: bootstrap_rdms(a, b, draws=5, seed=-1), "seed=-1 is no seed: give a whole number from 0"),
+        (lambda a, b: bootstrap_rdms(a, b, draws=5, seed=0.5), "seed=0.5 is no seed"),
+        (lambda a, b: bootstrap_rdms(a, b, draws=10.5), "draws=10.5 is no number of draws: give a whole number"),
     ],
 )
 def test_bad_requests_are_named(call, message):

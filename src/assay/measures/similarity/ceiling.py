@@ -65,8 +65,10 @@ def noise_ceiling(
         rdms: One RDM per subject, or several, in any form that `compare_rdms` takes as a stack.
         method: The method of comparison, as in `compare_rdms`.
         pooling: How RDMs are pooled.
-        subjects: The subject of each RDM where one has several (sessions): they are left out together, and each subject
-            counts the same.
+        subjects: The subject of each RDM where one has several (sessions): they are left out together. Each subject
+            counts the same in the bounds, which are means over subjects; in a pool every RDM counts the same, so that a
+            subject with more of them weighs more (rsatoolbox's rule). Give one mean RDM per subject where that is not
+            meant.
 
     Example:
         >>> ceiling = noise_ceiling([[1, 2, 3, 4, 5, 6], [2, 1, 3, 4, 6, 5], [1, 3, 2, 5, 4, 6]])

@@ -24,6 +24,7 @@ Array = np.ndarray[Any, Any]
 Resampling = Literal["stimuli", "subjects", "both"]
 RESAMPLINGS = ("stimuli", "subjects", "both")
 _FEWEST_STIMULI = 3  # distinct ones, of which a resample must have an RDM of more than one entry
+_FEWEST_TO_RESAMPLE = 4  # stimuli: of three, every resample that has an RDM is the three again, and nothing varies
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +184,8 @@ def bootstrap_rdms(
         rdms: The RDMs of subjects, of the same stimuli in the same order.
         method: The method of comparison, as in `compare_rdms`. ``spearman``, ``rho-a``, ``pearson`` and ``cosine`` are
             fast; τ is computed on resamples written out; the whitened ones allow only ``resample="subjects"``.
-        resample: ``"stimuli"``, ``"subjects"`` or ``"both"``: what you want to generalise to.
+        resample: ``"stimuli"``, ``"subjects"`` or ``"both"``: what you want to generalise to. To resample
+            stimuli takes four of them or more.
         draws: Number of resamples.
         seed: Seed of the random draws. Equal seeds give equal resamples whatever the models are.
         ceiling: Whether the noise ceiling is computed, in every resample too; it takes two subjects or more.
@@ -210,6 +212,8 @@ def bootstrap_rdms(
     n_subjects, n_stimuli = len(np.unique(group)), stimuli_of(data.shape[1])
     if resample != "stimuli" and n_subjects < 2:
         raise AssayError(f"resample={resample!r} needs two subjects or more, rdms has {n_subjects}: use 'stimuli'")
+    if resample != "subjects":
+        require_resampled(n_stimuli, f"resample={resample!r}", "resample='subjects', or more stimuli")
     ceiling = ceiling and n_subjects > 1
     source = resampled(scored, data, method, pooling_name, resample != "subjects")
     everybody = SubjectsDrawn(np.ones(len(data), dtype=np.int32), group)
@@ -245,6 +249,15 @@ def bootstrap_rdms(
         method,
         tuple((_covariance(drawn[kind]), factor[kind]) for kind in kinds),
     )
+
+
+def require_resampled(stimuli: int, argument: str, remedy: str) -> None:
+    """Raise where there are too few stimuli to resample; the error names the argument that asks for it."""
+    if stimuli < _FEWEST_TO_RESAMPLE:
+        raise AssayError(
+            f"{argument} takes {_FEWEST_TO_RESAMPLE} stimuli or more, and there are {stimuli}, of which every resample "
+            f"with an RDM is the same: give {remedy}"
+        )
 
 
 def models_and_data(

@@ -19,6 +19,7 @@ from assay.measures.base import Measure, require_batch_size
 from assay.measures.evidence import DRAWS, Measured
 from assay.measures.similarity.baselines import baseline_rdms
 from assay.measures.similarity.compare import compare_rdms, method_named
+from assay.measures.similarity.inference import require_resampled
 from assay.measures.similarity.layers import TOGETHER, LayerRdm, layer_rdms
 from assay.measures.similarity.rdm import RunningRdm
 from assay.measures.similarity.scores import Score, score_rdms
@@ -105,7 +106,7 @@ class HumanSimilarity(Measure):
         method: Method of comparison, as in `compare_rdms`.
         frames: Number of time steps for which each image is shown to a network of video; the first is left out, the
             others are concatenated.
-        bootstrap: Number of resamples for the intervals; 0 for none.
+        bootstrap: Number of resamples for the intervals, which take four images or more; 0 for none.
         seed: Seed of the resamples.
         batch_size: Number of images at once. By default all, up to 256 (1024 on a GPU); of more images, or fewer at
             once, every two groups are shown together, which takes more passes and gives the same.
@@ -142,6 +143,8 @@ class HumanSimilarity(Measure):
         require_sample(None, self.bootstrap)
         if self.bootstrap == 1:
             raise AssayError("bootstrap=1: an interval takes two resamples or more; give 200, or 0 for none")
+        if self.bootstrap:
+            require_resampled(len(self.stimuli), f"bootstrap={self.bootstrap}", "bootstrap=0, or more images")
         RunningRdm(self.metric)  # which refuses a metric that has no running sum
         method = method_named(self.method)
         if method.startswith("whitened") and self.bootstrap:

@@ -11,6 +11,7 @@ import pandas as pd
 from assay.core.errors import AssayError
 from assay.measures.similarity.compare import embedded, method_named, similarity
 from assay.measures.similarity.inference import models_and_data
+from assay.stats.bootstrap import generator, require_draws
 from assay.stats.multiplicity import correction_named
 from assay.stats.permutation import permutation_p
 from assay.stimuli.rdms import as_matrices, stimuli_of
@@ -58,11 +59,12 @@ def permutation_test(
     Kriegeskorte, Mur & Bandettini 2008.
     """
     method = method_named(method)
+    require_draws(permutations, "permutations")
     if permutations < 1:
         raise AssayError(f"permutations={permutations} is not a number of permutations: use 1000 or more")
     adjust = correction_named(correction)
     scored, data, labels = models_and_data(models, rdms, method, names)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     m = stimuli_of(data.shape[1])
     orders = np.stack([rng.permutation(m) for _ in range(permutations)])
     test = _by_kendall if method in ("tau-a", "tau-b") else _by_products

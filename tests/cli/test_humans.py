@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 
 from assay import AssayError
 from assay.cli.main import app
+from assay.measures.similarity.scores import score_rdms
+from assay.stimuli import as_human_stimuli, load_brain92
 
 
 def humans(*words: object) -> str:
@@ -47,6 +49,24 @@ def test_any_folder_of_rdms_will_do(tmp_path):
         "human-human similarity"
     ]
     assert (pair["pairs"], pair["sd"]) == (1, None), "a NaN, which JSON does not have"
+
+
+def test_ceiling_and_models_have_the_intervals_of_the_measure(tmp_path, shared_data):
+    found = json.loads(humans(shared_data / "kriegeskorte92", "--method", "spearman", "--bootstrap", 20, "--json"))
+    ceiling, animacy = found["noise ceiling"][0], found["models"][0]
+    brain = load_brain92(shared_data / "kriegeskorte92")
+    human = as_human_stimuli(brain)
+    scores = score_rdms([brain.models["animacy"]], human, "spearman", 20, 0)
+    ends = [ceiling[key] for key in ("lower_low", "lower_high", "upper_low", "upper_high")]
+    assert ends == pytest.approx([end for bound in scores.ceiling for end in (bound.low, bound.high)])
+    assert animacy["model"] == "animacy"
+    assert [animacy["hms_low"], animacy["hms_high"]] == pytest.approx([scores.to_mean[0].low, scores.to_mean[0].high])
+    assert animacy["subject_mean_low"] == pytest.approx(scores.to_people[0].low)
+    for name in ("anna", "ben", "carl"):
+        np.save(tmp_path / f"{name}.npy", np.random.default_rng(len(name)).random(45))
+    text = humans(tmp_path, "--bootstrap", 20)
+    assert "lower bound" in text and "95 % intervals over other stimuli and other people (20 resamples)" in text
+    assert "95 %" not in humans(tmp_path, "--bootstrap", 0)
 
 
 def test_bad_calls_are_named(tmp_path):

@@ -5,14 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from matplotlib.text import Text
 from torch import nn
 
 import assay
 from assay import AssayError, HumanSimilarity, Subject
-from assay.report.document import DotChart, LineChart, Pictures
+from assay.report.document import DotChart, Items, LineChart, Pictures, Table
 from assay.report.measures import section_of
 from assay.runs.describing import measure_record
 from assay.runs.tables import TablesInMemory
+from assay.stats.scaling import stress
+from assay.stimuli import Images, RdmSet
 from assay.stimuli.rdm_pictures import MOST, kept, rdm_as_png, rdm_from_png, strip_of_thumbnails, thumbnails_from
 
 DRAW = np.random.default_rng(0)
@@ -41,7 +44,20 @@ def test_an_rdm_and_its_plane_are_plots(images, tmp_path):
     assert "RDM of 10 stimuli" in repr(raw)
 
 
+def test_a_plane_has_a_title_and_says_how_far_its_distances_are_off():
+    figure = assay.plot_mds(RDM).figure
+    points = assay.mds(RDM)
+    missed = np.linalg.norm(points[:, None] - points, axis=2)[np.triu_indices(10, 1)] - RDM
+    assert stress(RDM, points) == pytest.approx(np.linalg.norm(missed) / np.linalg.norm(RDM))
+    texts = [text.get_text() for text in figure.findobj(Text)]
+    assert "10 stimuli, by their dissimilarities" in texts and f"stress {stress(RDM, points):.2f}" in texts
+
+
 def test_images_and_labels_must_be_those_of_the_rdm():
+    named = RdmSet(RDM, stimuli=tuple("abcdefghij"))
+    assay.plot_rdm(named, Images(IMAGES, names=tuple("abcdefghij")))
+    with pytest.raises(AssayError, match=r"in another order: .*give rdm.reordered\(images.names\)"):
+        assay.plot_mds(named, Images(IMAGES, names=tuple("jihgfedcba")))
     with pytest.raises(AssayError, match="9 images for 10 stimuli"):
         assay.plot_rdm(RDM, IMAGES[:9])
     with pytest.raises(AssayError, match="labels has 2 entries for 10 stimuli"):
@@ -81,3 +97,10 @@ def test_a_report_sets_only_scores_over_single_people_against_the_ceiling():
     assert curve.reference == ("pixels", tables["a"].set_index("layer").hms["pixels"])
     assert sum(isinstance(block, Pictures) for block in blocks) == 4
     assert len(measure.plot(tables).captions) == 2
+    said = next(line for block in blocks if isinstance(block, Items) for line in block.items if "ceiling" in line)
+    low, high = tables["a"].query("layer == 'lower bound'")[["subject_low", "subject_high"]].to_numpy()[0]
+    assert (
+        f"lower bound {bounds[0]:.3f} ({low:.3f} to {high:.3f}), upper bound {bounds[1]:.3f}".replace("-", "−") in said
+    )
+    (shown,) = [block for block in blocks if isinstance(block, Table)]
+    assert not (shown.frame["kind"] == "people").any()

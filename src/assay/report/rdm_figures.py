@@ -18,10 +18,10 @@ from assay.core.plot import Plot
 from assay.report.document import DotChart, Mark, Series
 from assay.report.figures import COLORS, plotted, styled
 from assay.stats.ranks import ranks
-from assay.stats.scaling import mds
+from assay.stats.scaling import mds, stress
 from assay.stimuli.datasets import as_images
 from assay.stimuli.rdm_pictures import thumbnail
-from assay.stimuli.rdms import as_matrices, read_rdms
+from assay.stimuli.rdms import RdmSet, as_matrices, read_rdms, require_same_stimuli, stimuli_of
 
 Array = np.ndarray[Any, Any]
 _SIDE = 5.2  # inches of a matrix
@@ -47,7 +47,7 @@ def plot_rdm(rdm: Any, images: Any = None, *, title: str = "", percentiles: bool
     Returns:
         A figure that a notebook shows; ``plot.save("rdm.png")`` writes it.
     """
-    vector = _one(rdm)
+    vector = _one(rdm, images)
     shown = 100 * (ranks(vector[None])[0] - 1) / max(len(vector) - 1, 1) if percentiles else vector
     label = "percentile of dissimilarity" if percentiles else "dissimilarity"
     matrix = as_matrices(shown[None])[0]
@@ -63,18 +63,19 @@ def plot_mds(rdm: Any, images: Any = None, *, labels: Any = None, title: str = "
         images: The stimuli, in the order of the RDM, in any form that `assay.stimuli.as_images` takes, to be drawn as
             thumbnails; None for dots.
         labels: The category of each stimulus, by which dots and frames are coloured; by default the images' labels.
-        title: What stands above the figure.
+        title: What stands above the figure; by default the number of stimuli.
 
     Returns:
-        A figure that a notebook shows; ``plot.save("mds.png")`` writes it.
+        A figure that a notebook shows; ``plot.save("mds.png")`` writes it. Under it stands the stress, by which the
+        distances in the plane miss the dissimilarities: √(Σ (distance − dissimilarity)² / Σ dissimilarity²).
     """
-    vector = _one(rdm)
+    vector = _one(rdm, images)
     matrix = as_matrices(vector[None])[0]
     names = getattr(images, "labels", None) if labels is None else np.asarray(labels)
     if names is not None and len(names) != len(matrix):
         raise AssayError(f"labels has {len(names)} entries for {len(matrix)} stimuli: give the category of each")
     caption = title or f"{len(matrix)} stimuli, by their dissimilarities"
-    return Plot(mds_figure(matrix, _thumbnails(images, len(matrix)), title, names), (caption,))
+    return Plot(mds_figure(matrix, _thumbnails(images, len(matrix)), caption, names), (caption,))
 
 
 def plot_scores(bootstrap: Any) -> Plot:
@@ -154,7 +155,7 @@ def _edge(thumbnails: Sequence[Array], rows: int, size: float, left: bool = Fals
 
 
 def mds_figure(matrix: Array, thumbnails: Sequence[Array], title: str = "", labels: Array | None = None) -> Figure:
-    """Stimuli as thumbnails or dots in a plane, framed or coloured by their categories."""
+    """Stimuli as thumbnails or dots in a plane, framed or coloured by their categories, with the stress below."""
     points = mds(matrix)
     names = list(dict.fromkeys(map(str, labels))) if labels is not None else []
     colors = [COLORS[names.index(str(name)) % len(COLORS)] for name in labels] if labels is not None else COLORS[:1]
@@ -174,6 +175,7 @@ def mds_figure(matrix: Array, thumbnails: Sequence[Array], title: str = "", labe
             handles = [axes.scatter([], [], s=36, color=COLORS[i % len(COLORS)], label=n) for i, n in enumerate(names)]
             figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
         axes.set_title(title, loc="left", fontsize=11, fontweight="bold", color=_INK)
+        figure.supxlabel(f"stress {stress(matrix, points):.2f}", x=0.01, ha="left", fontsize=9, color=_INK)
         figure.canvas.draw()
     return figure
 
@@ -187,8 +189,12 @@ def rdm_icon(percentiles: Array) -> bytes:
     return buffer.getvalue()
 
 
-def _one(rdm: Any) -> Array:
+def _one(rdm: Any, images: Any) -> Array:
+    """The upper triangle of one RDM; where it and the images have names, those must agree."""
     vectors, _ = read_rdms(rdm, "rdm")
+    if getattr(images, "names", ()):
+        named = RdmSet(vectors[:1], (), images.names) if len(images) == stimuli_of(vectors.shape[1]) else None
+        require_same_stimuli(named, rdm, "images", "rdm", if_reordered="give rdm.reordered(images.names)")
     if len(vectors) != 1:
         raise AssayError(f"rdm holds {len(vectors)} RDMs: give one, such as their mean")
     return np.asarray(vectors[0])

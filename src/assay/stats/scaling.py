@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import squareform
+from scipy.spatial.distance import pdist, squareform
 from sklearn.manifold import smacof
 
 from assay.core.errors import AssayError
@@ -33,20 +33,44 @@ def mds(dissimilarities: Any, dimensions: int = 2) -> Array:
 
     Torgerson 1952 (classical scaling); de Leeuw 1977 (SMACOF).
     """
+    distances = _distances(dissimilarities)
+    if not 1 <= dimensions < len(distances):
+        raise AssayError(f"dimensions={dimensions} must be at least 1 and below the number of stimuli")
+    start = _classical(distances, dimensions)
+    points = smacof(distances, n_components=dimensions, init=start, n_init=1, max_iter=300, normalized_stress=False)[0]
+    return np.asarray(points - points.mean(axis=0))
+
+
+def stress(dissimilarities: Any, points: Array) -> float:
+    """How much the distances of points miss of the dissimilarities: √(Σ (‖x_i − x_j‖ − d_ij)² / Σ d_ij²).
+
+    It is 0 where all distances are as they should be; 0.2 is commonly called poor.
+
+    Args:
+        dissimilarities: The upper triangle of m(m−1)/2 numbers, or a symmetric matrix.
+        points: The points, m × dimensions.
+
+    Example:
+        >>> stress([1.0, 3.0, 2.0], np.array([[0.0], [1.0], [3.0]]))
+        0.0
+
+    Kruskal 1964.
+    """
+    wanted = squareform(_distances(dissimilarities))
+    return float(np.sqrt(((pdist(points) - wanted) ** 2).sum() / (wanted**2).sum()))
+
+
+def _distances(dissimilarities: Any) -> Array:
+    """Dissimilarities as a symmetric matrix."""
     given = np.asarray(dissimilarities, dtype=np.float64)
     if given.ndim not in (1, 2) or not np.isfinite(given).all():
         raise AssayError(
             f"dissimilarities has shape {given.shape}: give the finite ones of one RDM, such as their mean"
         )
     try:
-        distances = squareform(given) if given.ndim == 1 else squareform(squareform(given, checks=True))
+        return np.asarray(squareform(given) if given.ndim == 1 else squareform(squareform(given, checks=True)))
     except ValueError as error:
         raise AssayError(f"dissimilarities of shape {given.shape} are no RDM: {error}") from error
-    if not 1 <= dimensions < len(distances):
-        raise AssayError(f"dimensions={dimensions} must be at least 1 and below the number of stimuli")
-    start = _classical(distances, dimensions)
-    points = smacof(distances, n_components=dimensions, init=start, n_init=1, max_iter=300, normalized_stress=False)[0]
-    return np.asarray(points - points.mean(axis=0))
 
 
 def _classical(distances: Array, dimensions: int) -> Array:

@@ -56,7 +56,8 @@ def section(label: str, record: MeasureRecord, tables: Tables) -> list[Any]:
         blocks += [_small(str(subject), rows) for subject, rows in table.groupby("subject", sort=False)]
     blocks += _full(table, first)
     drawn = ["order", "rdm", "thumbnails"]
-    blocks.append(Table("Human-model similarity by layer", table.drop(columns=drawn, errors="ignore"), NOTES))
+    scored = table[table["kind"] != "people"].drop(columns=drawn, errors="ignore").reset_index(drop=True)
+    blocks.append(Table("Human-model similarity by layer", scored, NOTES))
     return blocks
 
 
@@ -67,10 +68,12 @@ def _sentences(table: pd.DataFrame, first: pd.DataFrame) -> list[str]:
     said = ", ".join(f"{name} {digits(hms, '.3f')}" for name, hms in scores)
     if said:
         sentences.append(f"Without any network (hms): {said}.")
-    bounds = first[first["kind"] == "ceiling"]["subject_mean"].tolist()
+    bounds = first[first["kind"] == "ceiling"]
     if len(bounds) == 2:
+        lower, upper = (_value(row, "subject_mean", "subject_low", "subject_high") for _, row in bounds.iterrows())
         sentences.append(
-            f"Noise ceiling (subject_mean): {bounds[0]:.3f} to {bounds[1]:.3f}; no model can be expected above it."
+            f"Noise ceiling (subject_mean): lower bound {lower}, upper bound {upper}. The true model is expected "
+            "between the two, and no model above the upper. (In parentheses: 95 % intervals.)"
         )
     for subject, rows in table.groupby("subject", sort=False):
         if table["subject"].nunique() > MANY:
@@ -89,9 +92,10 @@ def _sentences(table: pd.DataFrame, first: pd.DataFrame) -> list[str]:
     return sentences
 
 
-def _value(row: pd.Series) -> str:
-    spread = "" if pd.isna(row["low"]) else f" ({digits(row['low'], '.3f')} to {digits(row['high'], '.3f')})"
-    return f"{digits(row['hms'], '.3f')}{spread}"
+def _value(row: pd.Series, value: str = "hms", low: str = "low", high: str = "high") -> str:
+    """A number of a row, with its interval where it has one."""
+    spread = "" if pd.isna(row[low]) else f" ({digits(row[low], '.3f')} to {digits(row[high], '.3f')})"
+    return f"{digits(row[value], '.3f')}{spread}"
 
 
 def _curve(table: pd.DataFrame, first: pd.DataFrame) -> LineChart:
@@ -128,8 +132,7 @@ def _scores(table: pd.DataFrame, first: pd.DataFrame) -> DotChart:
         for _, row in rows.sort_values("subject_mean", ascending=False).iterrows():
             ends = row["subject_low"], row["subject_high"]
             interval = None if pd.isna(ends[0]) else (float(ends[0]), float(ends[1]))
-            spread = "" if interval is None else f" ({digits(ends[0], '.3f')} to {digits(ends[1], '.3f')})"
-            detail = f"{row[name]}: {digits(row['subject_mean'], '.3f')}{spread}"
+            detail = f"{row[name]}: {_value(row, 'subject_mean', 'subject_low', 'subject_high')}"
             marks.append(Mark(len(groups), series, float(row["subject_mean"]), interval, detail))
             groups.append(str(row[name]))
     bounds = first[first["kind"] == "ceiling"]["subject_mean"].tolist()

@@ -103,7 +103,8 @@ class RdmBootstrap:
             )
         table = pd.DataFrame(rows)
         for column in ("p_above_zero", "p_below_ceiling"):
-            table.insert(table.columns.get_loc(column) + 1, f"{column}_adjusted", adjust(table[column].to_numpy()))
+            place = list(table.columns).index(column) + 1
+            table.insert(place, f"{column}_adjusted", adjust(table[column].to_numpy()))
         return table
 
     def pairs(self, confidence: float = 0.95, correction: str = "holm") -> pd.DataFrame:

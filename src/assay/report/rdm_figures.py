@@ -66,7 +66,7 @@ def plot_mds(rdm: Any, images: Any = None, *, labels: Any = None, title: str = "
         title: What stands above the figure; by default the number of stimuli.
 
     Returns:
-        A figure that a notebook shows; ``plot.save("mds.png")`` writes it. Under it stands the stress, by which the
+        A figure that a notebook shows; ``plot.save("mds.png")`` writes it. Above it stands the stress, by which the
         distances in the plane miss the dissimilarities: √(Σ (distance − dissimilarity)² / Σ dissimilarity²).
     """
     vector = _one(rdm, images)
@@ -155,7 +155,7 @@ def _edge(thumbnails: Sequence[Array], rows: int, size: float, left: bool = Fals
 
 
 def mds_figure(matrix: Array, thumbnails: Sequence[Array], title: str = "", labels: Array | None = None) -> Figure:
-    """Stimuli as thumbnails or dots in a plane, framed or coloured by their categories, with the stress below."""
+    """Stimuli as thumbnails or dots in a plane, framed or coloured by their categories, with the stress."""
     points = mds(matrix)
     names = list(dict.fromkeys(map(str, labels))) if labels is not None else []
     colors = [COLORS[names.index(str(name)) % len(COLORS)] for name in labels] if labels is not None else COLORS[:1]
@@ -174,8 +174,9 @@ def mds_figure(matrix: Array, thumbnails: Sequence[Array], title: str = "", labe
         if 1 < len(names) <= 12:
             handles = [axes.scatter([], [], s=36, color=COLORS[i % len(COLORS)], label=n) for i, n in enumerate(names)]
             figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
-        axes.set_title(title, loc="left", fontsize=11, fontweight="bold", color=_INK)
-        figure.supxlabel(f"stress {stress(matrix, points):.2f}", x=0.01, ha="left", fontsize=9, color=_INK)
+        if title:
+            figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold", color=_INK)
+        axes.set_title(f"stress {stress(matrix, points):.2f}", loc="right", fontsize=9, color=_INK)
         figure.canvas.draw()
     return figure
 

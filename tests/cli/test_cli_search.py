@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from assay.studies import read_search
 from command_kit import assay
 from page_kit import open_page
 from search_kit import PLAN, write_plan
@@ -24,6 +25,16 @@ def test_search_prints_the_best_trials_and_the_report_comes_last(tmp_path):
     assert told["status"] == {"complete": 4} and told["failed"] == [] and told["best"][0]["status"] == "complete"
     again = assay("report", str(tmp_path / "run"))
     assert again.returncode == 0 and again.stdout.strip() == told["report"]
+
+
+def test_of_several_objectives_all_trials_are_told_that_none_beats(tmp_path):
+    two = "[{number: loss, direction: minimize}, {number: width, name: size, direction: maximize}]"
+    plan = write_plan(tmp_path, SMALL.replace("[{number: loss, direction: minimize}]", two))
+    told = json.loads(assay("search", str(plan), "--json").stdout)
+    found = read_search(str(tmp_path / "run"))
+    assert [trial["trial"] for trial in told["best"]] == found.best["trial"].tolist()
+    said = f"4 of 4 trials finished, 4 complete; {len(found.best)} that none beats in all objectives"
+    assert said in assay("search", str(plan)).stdout.replace("\n", " ")
 
 
 def test_failed_trials_and_wrong_plans_have_their_exit_codes(tmp_path):

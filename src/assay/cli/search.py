@@ -47,16 +47,18 @@ def search(
         found = run_search(plan, processes=processes, ray=ray_address or ray, run=folder)
     path = search_page(found).path
     best = found.best
+    one = len(found.about["objectives"]) == 1
     if as_json:
         failed = [{"trial": int(row["trial"]), "error": row["error"]} for row in found.failures.to_dict("records")]
         counts = {str(k): int(v) for k, v in found.trials["status"].value_counts().items()}
-        top = best.head(1).to_dict("records")
+        top = (best.head(1) if one else best).to_dict("records")
         print_json({"run": found.path, "report": path, "status": counts, "best": top, "failed": failed})
     else:
         for row in found.failures.to_dict("records"):
             err.print(f"failed: trial {row['trial']}: {row['error']}", markup=False)
-        planned = found.about["planned"]
-        title = f"{found.finished} of {planned} trials finished, {len(best)} complete; the best"
+        planned, complete = found.about["planned"], int((found.trials["status"] == "complete").sum())
+        which = "the best" if one else f"{len(best)} that none beats in all objectives"
+        title = f"{found.finished} of {planned} trials finished, {complete} complete; {which}"
         print_table(title, best[columns_shown(found)].head(_SHOWN).to_dict("records"))
         out.print(path, markup=False)
     if len(found.failures):

@@ -102,15 +102,12 @@ def _first(search: Search) -> list[Any]:
     best = search.best
     if best.empty:
         return [Findings((("open", "Which hyper-parameters are best?", "Not to be said: no trial is complete."),))]
-    top = best.iloc[0]
-    given = ", ".join(f"{name} {_value(top[name])}" for name in search.about["hyperparameters"])
-    reached = ", ".join(f"{name} {top[name]:.4g}" for name in objectives)
     if len(objectives) == 1:
-        answer = f"Trial {top['trial']}: {reached} with {given}."
+        top = best.iloc[0]
+        reached = ", ".join(f"{name} {top[name]:.4g}" for name in objectives)
+        answer = f"Trial {top['trial']}: {reached} with {_given(search, top)}."
     else:
-        answer = (
-            f"{len(best)} trials that no other beats in all objectives; the first is trial {top['trial']}: {reached}."
-        )
+        answer = _unbeaten(search, best)
     items = [("good", "Which hyper-parameters are best?", answer)]
     if len(objectives) == 1 and len(best) > 1:
         name = next(iter(objectives))
@@ -128,6 +125,24 @@ def _first(search: Search) -> list[Any]:
     columns = ["trial", *objectives, *search.about["hyperparameters"], "epochs_done", "seconds"]
     caption = "The best trials" if len(objectives) == 1 else "Trials that none beats"
     return [Findings(tuple(items)), Table(caption, _readable(search, best[columns].head(_SHOWN)), NOTES)]
+
+
+def _unbeaten(search: Search, best: pd.DataFrame) -> str:
+    """Which trials none beats in all objectives, and the best of them by each objective alone."""
+    objectives: dict[str, str] = search.about["objectives"]
+    names = [str(trial) for trial in best["trial"].head(_SHOWN)]
+    trials = f"{', '.join(names)}{', …' if len(best) > _SHOWN else ''}"
+    which = f"trials {trials} ({len(best)} in all)" if len(best) > 1 else f"trial {trials}"
+    sentences = [f"No other trial beats {which} in all objectives."]
+    for name, direction in objectives.items():
+        top = best.loc[best[name].idxmin() if direction == "minimize" else best[name].idxmax()]
+        reached = ", ".join(f"{other} {top[other]:.4g}" for other in objectives)
+        sentences.append(f"Best by {name}: trial {top['trial']} ({reached}) with {_given(search, top)}.")
+    return " ".join(sentences)
+
+
+def _given(search: Search, trial: pd.Series) -> str:
+    return ", ".join(f"{name} {_value(trial[name])}" for name in search.about["hyperparameters"])
 
 
 def relations(search: Search) -> pd.DataFrame:

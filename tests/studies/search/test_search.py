@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 from safetensors.torch import load_file
 from scipy.stats import spearmanr
+from sqlalchemy.engine import Engine
 
 from assay import AssayError
 from assay.core.folder import Folder
@@ -88,7 +90,13 @@ def test_several_objectives_give_the_trials_that_none_beats(tmp_path):
     for row, trial in zip(values, found.trials["trial"], strict=True):
         beaten = any((other <= row).all() and (other < row).any() for other in values)
         assert (trial in set(found.best["trial"])) == (not beaten)
-    assert "trials that no other beats" in write_page(found)
+    page = write_page(found)
+    assert "No other trial beats trial" in page
+    for name in ("loss", "size"):
+        top = found.trials.loc[found.trials[name].idxmin()]
+        assert (
+            f"Best by {name}: trial {top['trial']} (loss {top['loss']:.4g}, size {top['size']:.4g}) with width" in page
+        )
 
 
 def test_objectives_are_measures_functions_and_numbers(tmp_path):
@@ -207,12 +215,36 @@ def test_two_processes_do_not_work_on_one_sqlite_file(tmp_path):
             run_search(plan)
 
 
-def test_a_damaged_database_is_named(tmp_path):
+def test_a_damaged_database_is_named(tmp_path, done):
     plan = write_plan(tmp_path, SMALL)
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "search.db").write_bytes(b"no database at all" * 100)
     with pytest.raises(AssayError, match=r"run=.*: the database of the search cannot be used \(file is not a database"):
         run_search(plan)
+    for damage in ("middle", "end"):
+        shutil.copytree(done.path, tmp_path / damage)
+        file = tmp_path / damage / "search.db"
+        content = bytearray(file.read_bytes())
+        content[4096:64096] = b"no database" * 5000
+        file.write_bytes(content if damage == "middle" else content[:5000])
+        with pytest.raises(AssayError) as error:
+            run_search(plan, run=str(tmp_path / damage))
+        assert str(error.value).endswith(
+            "malformed); search.db is damaged: put a copy of it in its place, or choose another folder"
+        )
+    (tmp_path / "folder" / "search.db").mkdir(parents=True)
+    with pytest.raises(AssayError, match=r"make room and allow writing there, or choose another folder$"):
+        run_search(plan, run=str(tmp_path / "folder"))
+
+
+def test_a_database_that_cannot_be_opened_is_let_go_of(tmp_path, monkeypatch):
+    disposed = []
+    monkeypatch.setattr(Engine, "dispose", lambda self, close=True: disposed.append(str(self.url)))
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "search.db").write_bytes(b"no database at all" * 100)
+    with pytest.raises(AssayError, match=r"search\.db is damaged"):
+        run_search(write_plan(tmp_path, SMALL))
+    assert len(disposed) == 1 and disposed[0].endswith("run/search.db")
 
 
 # -- classifiers of assay's -----------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ SENTENCES = [
     "plan.yaml:5: space.rate: begins at 0 and is logarithmic: begin above 0, or leave out log",
     "plan.yaml:6: space.act: is 3, expected a list to choose from",
     "plan.yaml:7: space.depth.stepp: unknown key; did you mean 'step'?",
-    "plan.yaml:8: space.twice: has a value twice",
+    "plan.yaml:8: space.twice: has 1 and 1, which are equal: give every value once",
     "plan.yaml:9: sampler: is 'grip', expected one of random, tpe, grid",
     "plan.yaml:2: train: train 'networks_of_mine:trian': 'networks_of_mine' has no 'trian'; did you mean 'train'",
     "plan.yaml:14: objectives[0]: lacks the key 'direction'",
@@ -83,6 +83,12 @@ def test_all_problems_of_a_plan_are_named_at_once(tmp_path):
         (("objectives: [{number: loss, direction: minimize}]", "objectives: []"), "objectives: is an empty list"),
         (("width: {int: [2, 16], log: true}", "width: []"), "space.width: is an empty list"),
         (("width: {int: [2, 16], log: true}", "width: [[1]]"), "space.width: has [1], which is no number, word"),
+        (("width: {int: [2, 16], log: true}", "width: [2, true, 1.0]"), "has True and 1.0, which are equal"),
+        (
+            ("number: loss", "measure: norms, shape: [4]"),
+            "objectives[0].shape: unknown key; known: 'measure', 'function', 'number', 'take', 'layer', 'name', "
+            "'direction'; a setting of the measure stands in it, measure: {measure: norms, shape: …}",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_one_sentence(tmp_path, change, sentence):

@@ -11,6 +11,7 @@ import math
 import os
 import re
 import socket
+import sqlite3
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -52,9 +53,14 @@ class Database:
         self._ended = Event()
         if self.shared:
             optional("psycopg", "search", "storage: postgresql://…")
-        with self._reachable():
-            self.storage = self._storage(folder)
-            self.study = self._study()
+        self.storage: Any = None
+        try:
+            with self._reachable():
+                self.storage = self._storage(folder)
+                self.study = self._study()
+        except AssayError:
+            self.close()
+            raise
         if self.shared:
             Thread(target=self._live, daemon=True).start()
 
@@ -62,9 +68,8 @@ class Database:
 
     def _storage(self, folder: Path) -> Any:
         """Optuna's storage, whose tables are made if they are not there."""
-        storages = self.optuna.storages
         if not self.shared:
-            return storages.RDBStorage(f"sqlite:///{folder / 'search.db'}", {"connect_args": {"timeout": 60}})
+            return self._opened(f"sqlite:///{folder / 'search.db'}", {"connect_args": {"timeout": 60}})
         url = self.plan.storage.replace("postgresql://", "postgresql+psycopg://", 1)
         engine = {"pool_pre_ping": True, "connect_args": {"connect_timeout": 10}}
         from sqlalchemy.exc import IntegrityError, ProgrammingError
@@ -73,12 +78,24 @@ class Database:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", self.optuna.exceptions.ExperimentalWarning)
                 try:
-                    return storages.RDBStorage(url, engine, heartbeat_interval=HEARTBEAT_S, grace_period=GRACE_S)
+                    return self._opened(url, engine, heartbeat_interval=HEARTBEAT_S, grace_period=GRACE_S)
                 except (IntegrityError, ProgrammingError):  # another process has just made the same table
                     if not left:
                         raise
                     time.sleep(0.5)
         raise AssertionError("unreachable")
+
+    def _opened(self, url: str, engine: dict[str, Any], **settings: Any) -> Any:
+        """Optuna's storage at a URL; one that cannot be opened lets go of the database."""
+        kind = self.optuna.storages.RDBStorage
+        storage = kind.__new__(kind)  # made by hand: of one that fails half way, the engine would be out of reach
+        try:
+            storage.__init__(url, engine, **settings)
+        except BaseException:
+            if hasattr(storage, "engine"):
+                storage.engine.dispose()
+            raise
+        return storage
 
     def _study(self) -> Any:
         """The study of this search, new or continued; an error if another plan began it."""
@@ -119,12 +136,17 @@ class Database:
         try:
             yield
         except kinds as error:
-            why = first_line(getattr(error, "orig", None) or error.__cause__ or error)
-            what = "storage" if self.shared else "run"
-            remedy = "is it running, and may this user connect?" if self.shared else "choose another folder"
+            cause = getattr(error, "orig", None) or error.__cause__ or error
+            cause = getattr(cause, "orig", None) or cause
+            if self.shared:
+                remedy = "is it running, and may this user connect? What is finished stays there: run it again to go on"
+            elif isinstance(cause, sqlite3.DatabaseError) and not isinstance(cause, sqlite3.OperationalError):
+                remedy = "search.db is damaged: put a copy of it in its place, or choose another folder"
+            else:
+                remedy = "make room and allow writing there, or choose another folder"
             raise AssayError(
-                f"{what}={self.where}: the database of the search cannot be used ({why}); {remedy} "
-                "Finished trials are kept: run it again to go on"
+                f"{'storage' if self.shared else 'run'}={self.where}: the database of the search cannot be used "
+                f"({first_line(cause)}); {remedy}"
             ) from error
 
     # -- trials that wait -----------------------------------------------------------------------------------------
@@ -288,5 +310,6 @@ class Database:
     def close(self) -> None:
         """Let go of the database."""
         self._ended.set()
-        self.storage.remove_session()
-        self.storage.engine.dispose()
+        if self.storage is not None:
+            self.storage.remove_session()
+            self.storage.engine.dispose()

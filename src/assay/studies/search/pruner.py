@@ -117,7 +117,9 @@ class Watch:
         """Go on from the state of another."""
         if self.live is not None:
             self.live.load_state_dict(state["live"])
-        self.last = None if state["last"] is None else Moment(*state["last"], nn.Identity())
+        if state["last"] is not None:
+            epoch, step, loss, seconds = state["last"]
+            self.last = Moment(epoch, step, loss, seconds, nn.Identity())
         self.converged_at, self.pruned_at = state["converged_at"], state["pruned_at"]
 
     def _behind(self, epoch: int) -> bool:

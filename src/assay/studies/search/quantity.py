@@ -101,7 +101,11 @@ def read_quantity(node: Node, data: Labelled | None, known: tuple[str, ...] = KE
         data: Data for a measure that takes data and names none of its own.
         known: The keys that the mapping may have.
     """
-    reading = Reading(node, known, ("direction",))
+    reading = Reading(node, None, ("direction",))
+    for key, entry in reading.entries.items():
+        with reading.problems.watching():
+            if key not in known:
+                entry.fail(f"unknown key{nearest(key, known)}{_hint(key, reading.entries)}")
     sources = [key for key in SOURCES if key in reading.entries]
     if reading.entries and len(sources) != 1:
         with reading.problems.watching():
@@ -121,6 +125,13 @@ def read_quantity(node: Node, data: Labelled | None, known: tuple[str, ...] = KE
     given = str(reading.entries["function"].value).rpartition(":")[2] if "function" in reading.entries else ""
     name = texts["name"] or texts["number"] or texts["take"] or label or given
     return Quantity(name, direction, measure, texts["take"], texts["layer"], function, texts["number"])
+
+
+def _hint(key: str, entries: Mapping[str, Node]) -> str:
+    """Where a key belongs that may be a setting of the measure."""
+    name = entries["measure"].value if "measure" in entries else None
+    inside = f"; a setting of the measure stands in it, measure: {{measure: {name}, {key}: …}}"
+    return inside if isinstance(name, str) else ""
 
 
 def text_of(node: Node) -> str:

@@ -49,9 +49,11 @@ def run_search(
             database.prepare()
             _run(loaded, database, folder, workers)
         finally:
-            found = tabulate(loaded, database.trials(), folder.path())
-            found.write(folder)
-            database.close()
+            try:
+                found = tabulate(loaded, database.trials(), folder.path())
+                found.write(folder)
+            finally:
+                database.close()
     return found
 
 

@@ -81,8 +81,9 @@ class Choice:
             raise AssayError(f"has {wrong[0]!r}, which is no number, word, true, false or null")
         if not self.values:
             raise AssayError("is an empty list")
-        if len({(type(value), value) for value in self.values}) < len(self.values):
-            raise AssayError("has a value twice")
+        for first, second in itertools.combinations(self.values, 2):
+            if first == second:  # as true is 1, and 1 is 1.0: the database could not tell which was chosen
+                raise AssayError(f"has {first!r} and {second!r}, which are equal: give every value once")
 
     def distribution(self) -> Any:
         """The same in Optuna's words."""

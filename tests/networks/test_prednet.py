@@ -162,11 +162,27 @@ def test_settings_that_make_no_network_are_named(settings, said):
     assert said in str(error.value)
 
 
-@pytest.mark.parametrize(("shape", "said"), [((2, 3, 16, 16), "frames[None]"), ((1, 2, 3, 12, 16), "multiples of 8")])
-def test_inputs_that_are_no_videos_of_its_size_are_named(shape, said):
-    with pytest.raises(assay.AssayError) as error:
-        PredNet()(torch.zeros(shape))
-    assert said in str(error.value)
+@pytest.mark.parametrize(
+    ("frames", "said"),
+    [
+        (torch.zeros(2, 3, 16, 16), "frames[None]"),
+        (torch.zeros(1, 2, 3, 12, 16), "multiples of 8"),
+        (torch.zeros(1, 2, 3, 175, 175), "assay.Subject(network, preprocess=assay.stimuli.Resize(176))"),
+        (torch.zeros(1, 2, 3, 3, 3), "Resize(8)"),
+        (torch.zeros(1, 2, 3, 16, 16, dtype=torch.uint8), "not torch.uint8: give bytes as frames / 255"),
+    ],
+)
+def test_inputs_that_are_no_videos_of_its_size_are_named(frames, said):
+    for ask in (PredNet(), PredNet().errors):
+        with pytest.raises(assay.AssayError) as error:
+            ask(frames)
+        assert said in str(error.value)
+
+
+def test_pictures_of_another_size_are_shown_by_a_subject_that_resizes_them():
+    pictures = torch.rand(2, 3, 9, 9)
+    shown = assay.Subject(PredNet((3, 4)), preprocess=assay.stimuli.Resize(8))
+    assert shown.record(pictures[:, None].expand(-1, 3, -1, -1, -1), ["R1"])["R1"].shape == (2, 3, 4, 4, 4)
 
 
 def test_a_convolution_over_time_learns_from_inputs_wider_than_its_weights():

@@ -112,7 +112,8 @@ def test_coil20_has_its_angles(shared_data):
 
 
 def test_what_is_wrong_is_said(tmp_path):
-    for wrong in ({"count": 0}, {"size": 0}, {"changes": -1}, {"samples": 0}, {"background": 2.0}):
+    wrongs = [{"count": 0}, {"size": 0}, {"size": 8.5}, {"changes": -1}, {"samples": 0}, {"background": 2.0}]
+    for wrong in (*wrongs, {"device": "cuda:99"}):
         (name,) = wrong
         with pytest.raises(AssayError, match=f"{name}="):
             novel_objects(**wrong)

@@ -218,10 +218,15 @@ class PredNet(nn.Module):
                 f"PredNet takes videos B×T×{self.channels[0]}×H×W, not {'×'.join(map(str, frames.shape))}: give one "
                 "video as frames[None], one still picture as picture.expand(1, 5, -1, -1, -1)"
             )
-        if frames.shape[3] % whole or frames.shape[4] % whole:
+        if not frames.is_floating_point():
+            raise AssayError(f"PredNet takes frames in [0, 1], not {frames.dtype}: give bytes as frames / 255")
+        height, width = frames.shape[3:]
+        if height % whole or width % whole:
+            side = max(whole, round(min(height, width) / whole) * whole)
             raise AssayError(
-                f"frames of {frames.shape[3]}×{frames.shape[4]} cannot be halved {self.levels - 1} times: with "
-                f"{self.levels} levels, height and width are multiples of {whole}"
+                f"frames of {height}×{width} cannot be halved {self.levels - 1} times: with {self.levels} levels, "
+                f"height and width are multiples of {whole}; give others, or a subject that resizes them, "
+                f"assay.Subject(network, preprocess=assay.stimuli.Resize({side}))"
             )
 
 

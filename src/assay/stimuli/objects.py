@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from assay.core.device import device_named
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
 from assay.core.progress import report
@@ -119,8 +120,9 @@ def novel_objects(
         ("changes", changes, 0),
         ("samples", samples, 1),
     ):
-        if value < least:
-            raise AssayError(f"{name}={value} must be at least {least}")
+        if not isinstance(value, int | np.integer) or value < least:
+            raise AssayError(f"{name}={value!r} must be a whole number from {least}")
+    there = device_named(device)
     if not 0 <= background <= 1:
         raise AssayError(f"background={background} is no grey value: give a number from 0 to 1")
     rotation, light, color = conditions(changes, seed)
@@ -128,7 +130,7 @@ def novel_objects(
     pictures = np.empty((count, len(color), 3, size, size), dtype=np.uint8)
     for number in range(count):
         solid = random_solid(seed, number)
-        shown = render(solid, views, lamps, hues, size, samples=samples, background=background, device=device)
+        shown = render(solid, views, lamps, hues, size, samples=samples, background=background, device=there)
         pictures[number] = (shown * 255).round().byte().cpu().numpy()
         report("objects", number + 1, count)
     everywhere = {"rotation": rotation, "light": light, "color": color}

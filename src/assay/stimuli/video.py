@@ -63,7 +63,8 @@ class Video(Clip):
                 if length_s is not None and shown_s + slack_s < length_s:
                     raise AssayError(f"{self.path} is damaged: its frames end at {shown_s:.2f} of {length_s:.2f} s")
         except (av.error.FFmpegError, EOFError) as error:
-            raise AssayError(f"{self.path} cannot be decoded past frame {t} ({error})") from error
+            where = f"past frame {t}" if t >= 0 else "at all: it is empty, cut short or no video"
+            raise AssayError(f"{self.path} cannot be decoded {where} ({error})") from error
         if t < 0:
             raise AssayError(f"{self.path} holds no decodable frame")
 

@@ -58,7 +58,8 @@ def _share(first: Array, second: Array) -> float:
 
 
 def _doubled(values: Array) -> Array:
-    return np.rint(2 * ranks(np.asarray(values))).astype(np.int64)
+    doubled: Array = np.rint(2 * ranks(np.asarray(values))).astype(np.int64)
+    return doubled
 
 
 @functools.lru_cache(maxsize=64)  # without ties, the same for all rows of one length

@@ -61,7 +61,7 @@ def spearman_interval(x: Array, y: Array, given: Array | None = None, confidence
 
     In simulations of 15, 40 and 95 pairs with ρ from 0 to 0.95, 96 to 98 % of these intervals contain ρ for normal
     pairs (Fisher's 87 to 95 %), and 94 to 99 % for pairs in a curved relation (Bonett & Wright's 84 to 95 %). Of
-    intervals from 4 to 10 normal pairs 97 to 100 % do.
+    intervals from 4 to 10 normal pairs 97 to 100 % do, with ρ up to 0.99.
 
     Of a ρ of 1, which few pairs have often by chance, the jackknife and atanh say nothing. It is taken as the largest ρ
     below 1 that so many pairs can have, 1 − 12/(n³ − n), with Bonett & Wright's error, and the upper end as 1; and a ρ

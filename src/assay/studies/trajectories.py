@@ -56,9 +56,10 @@ def measurements(rows: pd.DataFrame, column: str) -> pd.DataFrame:
     epochs = rows[EPOCH].to_numpy(dtype=np.float64)
     known = rows[column].notna().to_numpy()
     if known.sum() < 2:
-        return rows[known]
+        return rows.loc[known]
     usual = float(np.median(np.diff(epochs[known])))
     last_known = np.maximum(np.searchsorted(epochs[known], epochs, side="right") - 1, 0)
     apart = (epochs - epochs[known][last_known]) / usual
     due = np.isclose(apart, np.rint(apart), rtol=0, atol=1e-6)
-    return rows[known | due]
+    measured: pd.DataFrame = rows.loc[known | due]
+    return measured

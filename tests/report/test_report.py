@@ -10,7 +10,7 @@ import pytest
 import zoo
 from assay import Measure, Straightness, Subject, evaluate
 from assay.report import document, html, write_report
-from assay.report.document import LineChart, Table
+from assay.report.document import Document, LineChart, Point, Section, Table
 from measure_kit import Broken, sequences
 from page_kit import open_page
 
@@ -139,4 +139,18 @@ def test_failures_are_shown_as_failures(browser, path):
     assert failures.count() == 2
     assert "RuntimeError: <b>it broke</b> & how" in failures.first.inner_text()
     assert page.locator(".status.bad").inner_text() == "2 of 6 cells not done"
+    page.context.close()
+
+
+def test_zero_on_an_axis_has_no_sign_and_long_names_of_columns_go_on_in_another_line(browser, tmp_path):
+    line = ("net", (Point(0.0, -0.23, None, "a", ""), Point(1.0, 0.17, None, "b", "")))
+    chart = LineChart("Scores", "depth", "score", (line,), ("pixels", -0.02))
+    table = Table("All", pd.DataFrame({"subject_mean": [0.1], "<b>": [0.2]}))
+    text = html(Document("Scores", "", "complete", (Section("scores", (chart, table)),), {}))
+    assert "subject_<wbr>mean" in text and "&lt;b&gt;" in text
+    (tmp_path / "page.html").write_text(text, encoding="utf-8")
+    page = open_page(browser, tmp_path / "page.html", 1300)
+    said = page.locator("figure.chart svg text").all_text_contents()
+    assert "0.0" in said and "−0.1" in said and not any("-" in label for label in said)
+    assert "pixels −0.020" in page.locator("figure.chart .legend").inner_text()
     page.context.close()

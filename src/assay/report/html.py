@@ -22,6 +22,7 @@ def html(document: Document) -> str:
     """Write a document as one self-contained HTML page."""
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     environment.filters |= {"cell": _cell, "number": _is_number, "base64": lambda data: b64encode(data).decode()}
+    environment.filters |= {"breakable": _breakable}
     environment.globals |= {"kind": lambda block: type(block).__name__}
     template = environment.from_string((_PAGE / "page.html").read_text(encoding="utf-8"))
     blocks = [block for section in document.sections for block in section.blocks]
@@ -41,6 +42,11 @@ def _script_json(value: Any) -> str:
     """Write a value as JSON in which no string can end the script element around it."""
     text = json.dumps(value, allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _breakable(name: Any) -> Markup:
+    """The name of a column, which may go on in another line after an underscore."""
+    return Markup("_<wbr>").join(str(name).split("_"))
 
 
 def _is_number(value: Any) -> bool:

@@ -75,7 +75,9 @@ def plot_mds(rdm: Any, images: Any = None, *, labels: Any = None, title: str = "
     if names is not None and len(names) != len(matrix):
         raise AssayError(f"labels has {len(names)} entries for {len(matrix)} stimuli: give the category of each")
     caption = title or f"{len(matrix)} stimuli, by their dissimilarities"
-    return Plot(mds_figure(matrix, _thumbnails(images, len(matrix)), caption, names), (caption,))
+    points = mds(matrix)
+    note = f"stress {stress(matrix, points):.2f}"
+    return Plot(mds_figure(points, _thumbnails(images, len(matrix)), caption, names, note), (caption,))
 
 
 def plot_scores(bootstrap: Any) -> Plot:
@@ -154,9 +156,10 @@ def _edge(thumbnails: Sequence[Array], rows: int, size: float, left: bool = Fals
     return np.asarray(canvas)
 
 
-def mds_figure(matrix: Array, thumbnails: Sequence[Array], title: str = "", labels: Array | None = None) -> Figure:
-    """Stimuli as thumbnails or dots in a plane, framed or coloured by their categories, with the stress."""
-    points = mds(matrix)
+def mds_figure(
+    points: Array, thumbnails: Sequence[Array], title: str = "", labels: Array | None = None, note: str = ""
+) -> Figure:
+    """Stimuli as thumbnails or dots at points of a plane, framed or coloured by their categories."""
     names = list(dict.fromkeys(map(str, labels))) if labels is not None else []
     colors = [COLORS[names.index(str(name)) % len(COLORS)] for name in labels] if labels is not None else COLORS[:1]
     with styled():
@@ -176,7 +179,7 @@ def mds_figure(matrix: Array, thumbnails: Sequence[Array], title: str = "", labe
             figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
         if title:
             figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold", color=_INK)
-        axes.set_title(f"stress {stress(matrix, points):.2f}", loc="right", fontsize=9, color=_INK)
+        axes.set_title(note, loc="right", fontsize=9, color=_INK)
         figure.canvas.draw()
     return figure
 

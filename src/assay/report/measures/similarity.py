@@ -16,6 +16,7 @@ from assay.report.measures.stimuli import described
 from assay.report.rdm_figures import mds_figure, rdm_figure, rdm_icon
 from assay.runs.manifest import MeasureRecord
 from assay.runs.tables import Tables
+from assay.stats.scaling import mds, stress
 from assay.stimuli.rdm_pictures import rdm_from_png, thumbnails_from
 
 NOTES = {
@@ -179,7 +180,8 @@ def _full(table: pd.DataFrame, first: pd.DataFrame) -> list[Pictures]:
     for name, rdm in drawn:
         percentiles = rdm_from_png(bytes(rdm)) * (100 / 255)
         matrices.append((as_png(rdm_figure(percentiles, pictures, label="percentile of dissimilarity")), name))
-        planes.append((as_png(mds_figure(percentiles, pictures)), name))
+        points = mds(percentiles)
+        planes.append((as_png(mds_figure(points, pictures)), f"{name} (stress {stress(percentiles, points):.2f})"))
     which = f"people and the {len(drawn) - 1} networks most like them" if len(drawn) > 1 else "people"
     return [
         Pictures(f"RDMs of {which}, with the images", tuple(matrices), large=True),

@@ -32,6 +32,12 @@
     return [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw);
   };
 
+  // A number with a minus sign that is no hyphen, and none before a zero.
+  const fixed = (value, digits) => {
+    const said = value.toFixed(digits);
+    return (Number(said) === 0 ? said.replace("-", "") : said).replace("-", "−");
+  };
+
   // Quarters of a range where they are short numbers, else multiples of a nice step.
   const ticks = (from, to) => {
     const quarter = (to - from) / 4;
@@ -87,7 +93,7 @@
       const digits = Math.max(0, -Math.floor(Math.log10(step)));
       for (let y = low; y <= high + step / 2; y += step) {
         draw(svg, "line", { class: "grid", x1: left, x2: w - right, y1: py(y), y2: py(y) });
-        draw(svg, "text", { x: left - 8, y: py(y) + 4, "text-anchor": "end" }, y.toFixed(digits));
+        draw(svg, "text", { x: left - 8, y: py(y) + 4, "text-anchor": "end" }, fixed(y, digits));
       }
       for (const x of ticks(from, to)) {
         const said = chart.x_range ? String(Number(x.toPrecision(3))) : `${x * 100} %`;
@@ -145,7 +151,7 @@
     if (chart.reference) {
       const note = make(legend, "button", { type: "button", disabled: "" });
       make(note, "i", { class: "dashed", style: "border-color: var(--quiet)" });
-      make(note, "span", {}, `${chart.reference[0]} ${chart.reference[1].toFixed(Math.abs(chart.reference[1]) < 1 ? 3 : 1)}`);
+      make(note, "span", {}, `${chart.reference[0]} ${fixed(chart.reference[1], Math.abs(chart.reference[1]) < 1 ? 3 : 1)}`);
     }
     paint();
     let narrow = figure.clientWidth < 560;
@@ -205,7 +211,7 @@
         const ends = down ? { x1: pv(v), x2: pv(v), y1: top, y2: h - bottom } : { x1: left, x2: w - right, y1: pv(v), y2: pv(v) };
         draw(svg, "line", { class: "grid", ...ends });
         const at = down ? { x: pv(v), y: h - bottom + 18, "text-anchor": "middle" } : { x: left - 8, y: pv(v) + 4, "text-anchor": "end" };
-        draw(svg, "text", at, (Math.abs(v) < step / 2 ? 0 : v).toFixed(digits));
+        draw(svg, "text", at, fixed(v, digits));
       }
       chart.groups.forEach((name, i) => {
         const middle = (down ? top : left) + (i + 0.5) * band;

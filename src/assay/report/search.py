@@ -135,7 +135,7 @@ def _unbeaten(search: Search, best: pd.DataFrame) -> str:
     which = f"trials {trials} ({len(best)} in all)" if len(best) > 1 else f"trial {trials}"
     sentences = [f"No other trial beats {which} in all objectives."]
     for name, direction in objectives.items():
-        top = best.loc[best[name].idxmin() if direction == "minimize" else best[name].idxmax()]
+        top = best.sort_values(name, ascending=direction == "minimize", kind="stable").iloc[0]
         reached = ", ".join(f"{other} {top[other]:.4g}" for other in objectives)
         sentences.append(f"Best by {name}: trial {top['trial']} ({reached}) with {_given(search, top)}.")
     return " ".join(sentences)

@@ -113,11 +113,11 @@ class Recorder(ABC):
         self.rows.append({**where, "quantity": self.name, "value": value, "measure_s": took})
 
     def state_dict(self) -> dict[str, Any]:
-        """What was recorded."""
+        """The rows recorded so far, as a checkpoint keeps them."""
         return {"rows": list(self.rows)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from what another recorded."""
+        """Go on from the rows that another recorder kept."""
         rows = [dict(row) for row in state["rows"]]
         for row in rows:
             if list(row) != _COLUMNS or row["quantity"] != self.name:

@@ -29,3 +29,12 @@ def test_every_setting_has_a_meaning(name):
 
 def test_every_named_transform_is_explained():
     assert set(NAMED) <= set(WORDS)
+
+
+def test_every_kind_of_stimuli_that_a_measure_of_ours_needs_has_a_section():
+    page = plan_reference().lower()
+    needed = {s.type for kind in OURS.values() for s in settings_of(kind) if s.default is None and "list" not in s.type}
+    assert "human stimuli" in needed and "object pictures" in needed
+    for words in needed - {"text", "whole number", "number"}:
+        section = {"test": "tests of invariance", "invariance test": "tests of invariance"}.get(words, words)
+        assert f"\n### {section}\n" in page, words

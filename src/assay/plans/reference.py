@@ -12,7 +12,15 @@ from assay.plans.plan import KEYS
 from assay.plans.preprocess import WORDS
 from assay.plans.stimuli import FACTORIES, HIDDEN
 from assay.runs.executor import Resources
-from assay.stimuli import Family, Mixup, Noise, Transformed
+from assay.stimuli import (
+    Family,
+    Mixup,
+    Noise,
+    Transformed,
+    load_coil20_pictures,
+    load_human_stimuli,
+    novel_objects,
+)
 from assay.stimuli.perturbations import PERTURBATIONS
 from assay.subject.source import SubjectSource
 
@@ -126,6 +134,19 @@ TESTS = """\
 
 A mapping with one of these keys, its settings under it.
 """
+HUMAN_STIMULI = """\
+### Human stimuli
+
+Images, and the RDMs of people who saw them: `{brain92: FOLDER}` with the folder of the 92-image set; the path of that
+folder, or of one that holds the folders `images` and `rdms`; or a mapping with these keys, such as
+`{images: pictures, rdms: rdms.h5, size: 64, color: rgb}`.
+"""
+OBJECT_PICTURES = """\
+### Object pictures
+
+A mapping with one of these keys, its settings under it, such as `{novel: {count: 20}}` or `{coil20: coil20.npz}`; or
+labelled data, as above, whose classes are the objects.
+"""
 PERTURBED = """\
 ### Perturbations
 
@@ -156,6 +177,12 @@ def plan_reference() -> str:
         *_sections([("families", Family)], "####"),
         *_sections(data, "###", code=False),
         "Labelled data and images may also be written as the path alone.",
+        HUMAN_STIMULI,
+        _table(settings_of(load_human_stimuli)),
+        OBJECT_PICTURES,
+        *_sections([("novel", novel_objects)], "####"),
+        f"#### `coil20`\n\n{_markdown(first_sentence(load_coil20_pictures))}",
+        _table(settings_of(load_coil20_pictures)),
         PERTURBED.rstrip() + f" {', '.join(f'`{name}`' for name in PERTURBATIONS)}.",
         *_sections([("mixup", Mixup), ("noise", Noise), ("function", Transformed)], "####"),
     ]

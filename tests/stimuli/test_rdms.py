@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 from scipy import io
 
-from assay import AssayError, compare_rdms, noise_ceiling
+from assay import AssayError, compare_rdms, load_plan, noise_ceiling
 from assay.stimuli import HumanStimuli, RdmSet, as_images, load_brain92, load_human_stimuli, load_rdms
 
 VECTORS = np.random.default_rng(0).random((2, 10))
@@ -108,6 +108,12 @@ def test_pictures_of_two_kinds_name_the_arguments_at_hand(tmp_path):
     np.save(tmp_path / "rdms.npy", VECTORS)
     with pytest.raises(AssayError, match=r"give size=…, .* and color='rgb' or color='grey' to load_human_stimuli$"):
         load_human_stimuli(tmp_path / "pictures", tmp_path / "rdms.npy")
+    (tmp_path / "plan.yaml").write_text(
+        "subjects: ['torch.nn:Flatten']\nmeasures:\n"
+        "  - {measure: human-similarity, stimuli: {images: pictures, rdms: rdms.npy}}\n"
+    )
+    with pytest.raises(AssayError, match=r"give size: 32, .* and color: rgb, in a mapping with the keys 'images' and"):
+        load_plan(tmp_path / "plan.yaml")
 
 
 def test_matrices_stacked_as_in_matlab_are_loaded(tmp_path):

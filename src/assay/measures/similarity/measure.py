@@ -92,12 +92,12 @@ class HumanSimilarity(Measure):
     ``layer`` are ``all``); one per baseline (``baseline``: pixels, grey pixels, a model of retina and V1, categories);
     the two bounds of the noise ceiling (``ceiling``; pooled as `noise_ceiling` does by default, on ranks for
     Spearman), which have a ``subject_mean`` only; and one for the mean RDM of people itself (``people``), which is
-    there to be drawn and has no score. ``order`` numbers the rows, layers from input to output first. For drawing, ``rdm`` is
-    the RDM as a grey picture of percentiles (PNG), and ``thumbnails``, in the row of people, the images (at most 200 of
-    them). ``features`` is the number of features of a layer, 0 in all other rows (a baseline is no layer), ``n`` the
-    number of images, ``people`` that of people. ``status``: ``ok``, ``not per image``, ``not finite``,
-    ``constant for K of M images`` (the correlation with a constant response is undefined) or ``the same for all
-    pairs``.
+    there to be drawn and has no score. ``order`` numbers the rows, layers from input to output first. For drawing,
+    ``rdm`` is the RDM as a grey picture of percentiles (PNG), and ``thumbnails``, in the row of people, the images
+    (at most 200 of them). ``features`` is the number of features of a layer, 0 in all other rows (a baseline is no
+    layer), ``n`` the number of images, ``people`` that of people. ``status``: ``ok``, ``not per image``, ``not
+    finite``, ``constant for K of M images`` (the correlation with a constant response is undefined) or ``the same
+    for all pairs``.
 
     Args:
         stimuli: The images and the RDMs of people who saw them: `stimuli.HumanStimuli`, the 92-image set

@@ -82,7 +82,9 @@ def test_learning_curves_start_at_random_weights_and_layers_end_at_the_run_itsel
     ((_, points),) = learning_curves(e, task(e, "text")).lines
     expected = np.mean([extra[f"text:{r}", "6s.share0"] for r in RATINGS])
     np.testing.assert_allclose(points[0].y, expected)
-    assert points[0].band is None, "folds of different ratings are different folds"
+    grand = e.tables["grand"].set_index(["task", "run"])["se"]
+    assert all(point.band is not None for point in points), "folds of all ratings together have a standard error too"
+    np.testing.assert_allclose(points[-1].band[1] - points[-1].y, grand["text", "6s"])
 
 
 @pytest.fixture

@@ -112,7 +112,7 @@ def analyze_results(
     extra_scores = [scored(t, [r for r in extra if r.task == t.task], truths, 0, seed) for t in truths]
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
     rows["status"] = [row for scores in (*tasks, *extra_scores) for row in scores.statuses()]
-    rows["extra"] = [row for scores in extra_scores for row in scores.grand()]
+    rows["extra"] = [row for scores in (*extra_scores, *combined(truths, extra_scores)) for row in scores.grand()]
     for scores in [*tasks, *combined(truths, tasks)]:
         margin = margins.get(scores.metric.name)
         if margin is None:

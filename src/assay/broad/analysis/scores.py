@@ -226,7 +226,8 @@ def combined(truths: Sequence[TaskTruth], scored: Sequence[Scores]) -> Iterable[
                 reasons[run] = f"{lacking[0].task}: {lacking[0].reasons.get(run, 'missing')}"
             else:
                 values[run] = np.concatenate([part.values[run] for part in parts], axis=1)
-                draws[run] = np.concatenate([part.draws[run] for part in parts], axis=1)
+                if all(run in part.draws for part in parts):
+                    draws[run] = np.concatenate([part.draws[run] for part in parts], axis=1)
         metric = parts[0].metric
         labels = tuple(label for part in parts for label in part.labels)
         instances = sum(part.instances for part in parts)

@@ -9,17 +9,20 @@ import torch
 from timing import arguments, race, random_pictures, ratio, resnet18_subject, where
 
 from assay.measures.straightness.streaming import follow
+from assay.subject.fitting import fitting_batch
 
 
 def main() -> None:
     options = arguments(__doc__)
     device, gpu = options.device, options.device.startswith("cuda")
-    batch = options.batch or (1024 if gpu else 32)
     subject = resnet18_subject(options)
     net = subject.module
+    batch = options.batch or 32
+    if gpu and not options.batch:  # what the measure chooses
+        batch = fitting_batch(subject, torch.rand(1, 3, options.size, options.size))
     batches = [random_pictures(subject, batch, options.size) for _ in range(8 if gpu else 2)]
     count = batch * len(batches)
-    print(f"ResNet-18, {count} frames of 3 × {options.size} × {options.size}, {subject.dtype}, {where(device)}")
+    print(f"ResNet-18, {count} frames of {options.size} px, {batch} at once, {subject.dtype}, {where(device)}")
 
     @torch.no_grad()
     def bare():

@@ -27,6 +27,7 @@ from assay.stats.paired import standard_error, t_interval
 from assay.stimuli.clips import Clip
 from assay.stimuli.sequences import Sequences
 from assay.stimuli.texts import Text, Texts
+from assay.subject.fitting import fitting_batch
 from assay.subject.layers import ALL, Layers
 from assay.subject.subject import Subject
 from assay.subject.taking import showing
@@ -109,7 +110,8 @@ class Straightness(Measure):
     Args:
         sequences: The clips or texts to show.
         layers: Layers to measure; all by default.
-        batch_size: Number of frames, or of texts of equal length, per pass; by default 32 on a CPU and 256 on a GPU.
+        batch_size: Number of frames, or of texts of equal length, per pass; by default 32 on a CPU, and on a GPU 256
+            texts, or as many frames as half of its free memory holds, up to 1024.
     """
 
     sequences: Sequences
@@ -139,12 +141,18 @@ class Straightness(Measure):
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Show all sequences once; one row per layer and sequence."""
         owners: list[np.ndarray[Any, Any]] = []
-        size = batch_size(subject, self.batch_size)
         if isinstance(self.sequences, Texts):
+            size = batch_size(subject, self.batch_size)
             for text in self.sequences:
                 _require_three(text, text.count())
             with showing(self._what):
                 return self._table(*follow_texts(subject, self.sequences, self.layers, size))
+
+        size = self.batch_size
+        if size is None and subject.device.type == "cuda" and not subject.video:
+            with showing(self._what):
+                size = fitting_batch(subject, torch.from_numpy(next(iter(self.sequences.batches(1)))[0]))
+        size = batch_size(subject, size)
 
         def batches() -> Iterator[Tensor]:
             for frames, owner in self.sequences.whole_clips() if subject.video else self.sequences.batches(size):

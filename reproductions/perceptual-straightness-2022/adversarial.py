@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from families import chart
 from scipy import stats
 
-from assay.report.document import DotChart, LineChart, Mark, Point, Series
+from assay.report.document import LineChart, Point
 from assay.report.plots import plotted
 from assay.studies import compare_families, family_means
 
@@ -117,22 +118,19 @@ def by_layer_chart(means: pd.DataFrame) -> LineChart:
     )
 
 
-def families_chart(means: pd.DataFrame, pixels: float, size: int) -> DotChart:
-    """Curvature at the output, one mark per family, beside that of the pixels."""
-    marks = tuple(
-        Mark(number, 0, row["mean"], (row["low"], row["high"]), f"{row['networks']} networks")
-        for number, row in enumerate(means.to_dict("records"))
-    )
-    return DotChart(
-        f"Curvature at the output, {size} px (bars: 95 % intervals over sequences and networks; dashed: pixels)",
+def accuracy_chart(networks: pd.DataFrame) -> LineChart:
+    """Curvature at the output against accuracy, one point per network."""
+    points = {
+        str(kind): tuple(
+            Point(row["accuracy"], row["curvature_deg"], None, row["network"], "") for row in rows.to_dict("records")
+        )
+        for kind, rows in networks.sort_values("accuracy").groupby("family", sort=False)
+    }
+    return LineChart(
+        "Curvature at the output and accuracy on the test pictures, one point per network",
+        "accuracy",
         "curvature, degrees",
-        tuple(means["family"]),
-        (Series("networks", 0),),
-        marks,
-        f"Curvature at the output of {len(means)} families of networks",
-        reference=pixels,
-        rows=True,
-        spread=False,
+        tuple(points.items()),
     )
 
 
@@ -174,8 +172,12 @@ def main() -> None:
         at_size = tables["fig3_output"][tables["fig3_output"]["size"] == size]
         pixels = float(at_size.loc[at_size["family"] == "pixels", "mean"].iloc[0])
         of_networks = at_size[at_size["family"] != "pixels"]
-        plotted(families_chart(of_networks, pixels, size)).save(figures / f"fig3_{size}.png")
+        heading = (
+            f"Curvature at the output, {size} px (bars: 95 % intervals over sequences and networks; dashed: pixels)"
+        )
+        plotted(chart(of_networks, "family", "networks", pixels, heading)).save(figures / f"fig3_{size}.png")
     plotted(by_layer_chart(tables["fig4_layers"])).save(figures / "fig4.png")
+    plotted(accuracy_chart(tables["fig7_networks"])).save(figures / "fig7.png")
     for name, table in tables.items():
         table.to_csv(folder / f"{name}.csv", index=False, float_format="%.6g")
         log.info("\n%s\n%s", name, table.head(40).to_string(index=False, float_format="%.2f"))

@@ -47,19 +47,27 @@ def by_stage(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def chart(means: pd.DataFrame, pixels: float) -> DotChart:
-    """One mark per network, in the order of the plan."""
+def chart(means: pd.DataFrame, names: str, count: str, pixels: float, heading: str) -> DotChart:
+    """Curvature at the last layer, one mark per row of a table, beside that of the pixels.
+
+    Args:
+        means: One row per mark, with ``mean``, ``low`` and ``high``.
+        names: Column with the names of the marks.
+        count: Column with what each is a mean of, such as ``sequences``.
+        pixels: Curvature of the frames themselves.
+        heading: What the bars and the line are.
+    """
     marks = tuple(
-        Mark(number, 0, row["mean"], (row["low"], row["high"]), f"{row['sequences']} sequences")
+        Mark(number, 0, row["mean"], (row["low"], row["high"]), f"{row[count]} {count}")
         for number, row in enumerate(means.to_dict("records"))
     )
     return DotChart(
-        "Curvature at the last layer (bars: 95 % intervals over 11 sequences; dashed: pixels, 224 px)",
+        heading,
         "curvature, degrees",
-        tuple(means["network"]),
+        tuple(means[names]),
         (Series("networks", 0),),
         marks,
-        f"Curvature at the last layer of {len(means)} networks",
+        f"{heading}: {len(means)} marks",
         reference=pixels,
         rows=True,
         spread=False,
@@ -85,7 +93,8 @@ def main() -> None:
     }
     for name, rows in tables.items():
         rows.to_csv(HERE / "tables" / f"{name}.csv", index=False, float_format="%.6g")
-    plotted(chart(means, pixels)).save(HERE / "figures/fig2.png")
+    heading = "Curvature at the last layer (bars: 95 % intervals over 11 sequences; dashed: pixels, 224 px)"
+    plotted(chart(means, "network", "sequences", pixels, heading)).save(HERE / "figures/fig2.png")
 
 
 if __name__ == "__main__":

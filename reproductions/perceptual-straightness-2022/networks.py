@@ -32,6 +32,7 @@ from assay.core.determinism import seeded
 from assay.networks import resnet
 from assay.stimuli.labelled import Labelled
 from assay.stimuli.sequences import Sequences, load_sequences
+from assay.studies import accuracy
 from assay.training import Adversary, Recipe, Trained, train_many
 from assay.training.callbacks import Moment, left_as_found
 
@@ -130,14 +131,6 @@ class Shown:
         table = table[["layer", "sequence", "curvature_deg", "status"]]
         return [{"size": size, "frames": control} | row for row in table.to_dict("records")]
 
-    def accuracy(self, network: nn.Module, device: torch.device) -> float:
-        """Share of the test pictures that are classified rightly."""
-        pictures = torch.from_numpy(np.asarray(self.test.inputs))
-        labels = torch.from_numpy(np.asarray(self.test.labels)).to(device)
-        with torch.no_grad():
-            guesses = torch.cat([network(part.to(device)).argmax(1) for part in pictures.split(2000)])
-        return float((guesses == labels).double().mean())
-
     def robust(self, network: nn.Module, library: str) -> list[dict[str, Any]]:
         """Accuracy under attack by an independent library, in both norms."""
         rows: list[dict[str, Any]] = []
@@ -160,7 +153,6 @@ class Watch:
         last = moment.epoch == self.epochs
         if (moment.epoch in FOLLOWED or last) and moment.epoch not in self.done:
             with left_as_found(moment.module):
-                device = next(moment.module.parameters()).device
                 rows = self.shown.curvature(moment.module, 32, "natural")
                 if last or not moment.epoch:
                     rows += [row for size in SIZES[1:] for row in self.shown.curvature(moment.module, size, "natural")]
@@ -170,7 +162,7 @@ class Watch:
                     "network": self.name,
                     "epoch": moment.epoch,
                     "loss": moment.loss,
-                    "accuracy": self.shown.accuracy(moment.module, device),
+                    "accuracy": accuracy(Subject(moment.module), self.shown.test),
                     "curvature": rows,
                 }
             with self.file.open("a") as file:

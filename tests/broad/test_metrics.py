@@ -34,6 +34,7 @@ def obvious(truth, scores) -> Fraction:
 # -- numbers of the plan, and of arithmetic -------------------------------------------------------------
 
 
+@pytest.mark.requirement("G2")
 def test_the_plans_worked_example():
     ap = average_precision_11pt(np.array([1, 0, 1, 1, 1]), np.array([0.9, 0.8, 0.6, 0.2, 0.2]))
     assert ap == pytest.approx(9.4 / 11, abs=1e-15) and ap == pytest.approx(0.854545, abs=5e-7)
@@ -59,6 +60,7 @@ def test_perfect_and_reversed_rankings():
     assert average_precision_11pt(truth, np.arange(8) / 8) == pytest.approx(0.25)
 
 
+@pytest.mark.requirement("G3")
 def test_map_is_the_mean_over_classes():
     rng = np.random.default_rng(0)
     truth, scores = rng.random((60, 3)) < 0.3, rng.random((60, 3))
@@ -74,6 +76,7 @@ def test_rmse_of_perfect_and_constant_predictions():
     assert rmse(ratings, np.full(35, 3.0)) == pytest.approx(np.sqrt(2), abs=1e-15)
 
 
+@pytest.mark.requirement("G6")
 def test_direction_belongs_to_the_metric():
     assert {name: (m.better, m.sign) for name, m in METRICS.items()} == {"MAP": ("higher", 1), "RMSE": ("lower", -1)}
 

@@ -69,6 +69,7 @@ def test_1n_is_another_name_of_1():
 # -- what systems see ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("A8", "B8", "D3")
 def test_b8_other_ratings_are_gone_and_a8_test_labels_too(reviews):
     tasks = make_tasks(None, reviews, SECRET, 3, 0.6, 90)
     assert [t.name for t in tasks] == [f"text:{r}" for r in reviews.labels]
@@ -81,6 +82,7 @@ def test_b8_other_ratings_are_gone_and_a8_test_labels_too(reviews):
             view.y(task.partition.test[:1], 0)
 
 
+@pytest.mark.requirement("D9")
 def test_the_learner_is_given_training_and_validation_features_only(reviews, tmp_path, monkeypatch):
     """D9: neither labels nor test instances reach it."""
     from assay.broad.data.features import FeatureStore
@@ -131,6 +133,7 @@ def done(reviews, tmp_path_factory):
     return folder, analysis
 
 
+@pytest.mark.requirement("A5", "D1")
 def test_all_runs_of_all_tasks_are_done(done):
     folder, analysis = done
     for task in ("text:Overall", "text:Food"):
@@ -142,6 +145,7 @@ def test_all_runs_of_all_tasks_are_done(done):
     assert {"text:Overall", "text:Food", "text"} <= set(grand["task"])
 
 
+@pytest.mark.requirement("A3", "C6")
 def test_a3_one_partition_in_all_manifests(done):
     folder, _ = done
     for task in Results(str(folder)).read_manifest()["tasks"]:
@@ -158,6 +162,7 @@ def test_the_seed_is_not_in_the_folder_but_its_commitment_is(done):
     assert Results(str(folder)).read_manifest()["commitment"] == commitment(SECRET)
 
 
+@pytest.mark.requirement("A4")
 def test_a4_analysing_again_gives_the_same_bytes(done):
     folder, _ = done
     before = {p.name: p.read_bytes() for p in (folder / "analysis").iterdir()}
@@ -166,6 +171,7 @@ def test_a4_analysing_again_gives_the_same_bytes(done):
     assert {p.name: p.read_bytes() for p in (folder / "analysis").iterdir()} == before
 
 
+@pytest.mark.requirement("A12")
 def test_a12_one_run_again_leaves_the_others_untouched(reviews, done, kit):
     folder, _ = done
     files = list((folder / "runs").rglob("*.npz"))
@@ -198,6 +204,7 @@ def test_another_seed_needs_another_folder(reviews, done):
         run_protocol(None, reviews, [team("n")], evaluators(), str(folder), SECRET + "!", SMALL)
 
 
+@pytest.mark.requirement("D5")
 def test_predictions_are_those_of_the_obvious_way(reviews, done):
     """Run 2s from the definition, fold 1: words of all training text, tuned on the other folds and what is left."""
     from sklearn.svm import SVR
@@ -237,6 +244,7 @@ def test_predictions_are_those_of_the_obvious_way(reviews, done):
         ("LosesRows", "invalid", "the learner gave 89 rows for 90 training instances"),
     ],
 )
+@pytest.mark.requirement("D8", "K4")
 def test_each_misdeed_ends_in_its_status_and_the_others_finish(reviews, tmp_path, name, status, reason):
     analysis = evaluate(
         reviews, tmp_path, team("s", Module(f"broad_kit:{name}")), protocol=replace(SMALL, ratings=("Overall",))
@@ -245,6 +253,7 @@ def test_each_misdeed_ends_in_its_status_and_the_others_finish(reviews, tmp_path
     require_misdeed(analysis, tmp_path, status, reason)
 
 
+@pytest.mark.requirement("K5")
 def test_what_hangs_is_ended_and_the_others_finish(reviews, tmp_path):
     for limit_s in (3, 15, 75, 375):  # a busy machine may need longer than this for what does not hang
         folder = tmp_path / str(limit_s)
@@ -275,6 +284,7 @@ def test_a_system_that_peeks_at_test_labels(reviews, tmp_path):
     assert "truth" in Results(str(tmp_path)).read_run("text:Overall", "6s").reason
 
 
+@pytest.mark.requirement("J1")
 def test_one_layer_is_a_status_not_an_exception(reviews, tmp_path):
     learner = Module("broad_kit:Small", {"units": [8]})
     evaluate(reviews, tmp_path, team("s", learner), protocol=replace(SMALL, ratings=("Overall",)))
@@ -283,6 +293,7 @@ def test_one_layer_is_a_status_not_an_exception(reviews, tmp_path):
     assert Results(str(tmp_path)).predictions("text:Overall", "6s", 3) is not None
 
 
+@pytest.mark.requirement("A13")
 def test_the_end_of_a_phase_has_learning_curves_and_layers(reviews, tmp_path):
     protocol = replace(SMALL, ratings=("Overall",), phase="end", curve=(0.0, 0.5, 1.0))
     analysis = evaluate(reviews, tmp_path, team("s"), protocol=protocol)
@@ -292,6 +303,7 @@ def test_the_end_of_a_phase_has_learning_curves_and_layers(reviews, tmp_path):
     assert set(statuses(tmp_path).values()) == {"done"}
 
 
+@pytest.mark.requirement("K1")
 def test_pre_trained_systems_are_declared(reviews, tmp_path):
     import broad_kit
     from assay.broad.systems.saved_learner import save_learner
@@ -308,6 +320,7 @@ def test_pre_trained_systems_are_declared(reviews, tmp_path):
     assert Results(str(tmp_path / "b")).read_run("text:Overall", "5s").status == "done"
 
 
+@pytest.mark.requirement("A14")
 def test_manifest_has_no_speed_in_rankings(done):
     folder, analysis = done
     assert not any("second" in c for c in analysis.tables["rankings"].columns)

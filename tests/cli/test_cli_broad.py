@@ -59,6 +59,7 @@ def test_learned_features_are_better_than_chance_on_video(twins):
     assert grand["video", "5s"] > 0.2
 
 
+@pytest.mark.requirement("A2")
 def test_check_run_analyze_report_and_compare(twins):
     """A2: one command for each job; A4: analysing again gives the same bytes; A6: two sites compared."""
     place, said = twins
@@ -78,6 +79,7 @@ def test_check_run_analyze_report_and_compare(twins):
     assert {row["agreement"] for row in same} == {"identical"}
 
 
+@pytest.mark.requirement("L2")
 def test_measures_are_asked_of_the_systems_layers(twins):
     """L2: the project's own measures, by the same contract, on the layers the systems learned."""
     from assay.runs.run import Run
@@ -108,6 +110,7 @@ def test_check_lists_runs_and_conformance(tmp_path):
     assert only["partitions"] == said["partitions"]
 
 
+@pytest.mark.requirement("F9")
 def test_parameters_may_be_in_a_file(tmp_path):
     """F9: a registered name and a parameter file."""
     plan = yaml.safe_load(PLAN.read_text())

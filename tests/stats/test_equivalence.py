@@ -32,6 +32,25 @@ def test_equivalence_equals_that_of_statsmodels(margin):
     assert noninferiority_p(-mean, variance, margin) == pytest.approx(below, rel=1e-10)
 
 
+@pytest.mark.parametrize("margin", [0.05, 0.1, 0.3])
+def test_equivalence_with_students_t_equals_that_of_statsmodels_and_scipy(margin):
+    weightstats = pytest.importorskip("statsmodels.stats.weightstats")
+    values = np.random.default_rng(2).normal(0.05, 0.2, size=8)
+    mean, variance = float(values.mean()), float(values.var(ddof=1) / 8)
+    p, (_, above, _), (_, below, _) = weightstats.ttost_paired(values, np.zeros(8), -margin, margin)
+    assert equivalence_p(mean, variance, margin, df=7) == pytest.approx(p, rel=1e-10)
+    assert noninferiority_p(mean, variance, margin, df=7) == pytest.approx(above, rel=1e-10)
+    assert noninferiority_p(-mean, variance, margin, df=7) == pytest.approx(below, rel=1e-10)
+    one_sided = stats.ttest_1samp(values, -margin, alternative="greater")
+    assert noninferiority_p(mean, variance, margin, df=7) == pytest.approx(one_sided.pvalue, rel=1e-10)
+
+
+def test_the_minimum_detectable_difference_of_students_t_has_its_power_by_the_noncentral_t():
+    for df in (5, 11, 40):
+        mdd = minimum_detectable_difference(1.0, df=df)
+        assert stats.nct(df, mdd).sf(stats.t(df).ppf(0.975)) == pytest.approx(0.8, abs=0.02)
+
+
 def test_the_minimum_detectable_difference_is_detected_four_times_in_five():
     mdd = minimum_detectable_difference(0.01)
     assert mdd == pytest.approx(0.28, abs=5e-4)

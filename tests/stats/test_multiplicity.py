@@ -27,6 +27,17 @@ def test_adjusted_p_values_equal_those_of_statsmodels():
         np.testing.assert_allclose(benjamini_hochberg(p), multitest.multipletests(p, method="fdr_bh")[1], atol=1e-12)
 
 
+def test_tests_that_could_not_be_made_count_in_the_family_as_if_their_p_were_1():
+    multitest = pytest.importorskip("statsmodels.stats.multitest")
+    p = np.array([0.01, np.nan, 0.004, np.nan, 0.03])
+    expected = multitest.multipletests(np.where(np.isnan(p), 1.0, p), method="holm")[1]
+    np.testing.assert_allclose(holm(p, family=5), np.where(np.isnan(p), np.nan, expected))
+    assert (holm(p, family=5) >= holm(p))[~np.isnan(p)].all()
+    np.testing.assert_array_equal(holm(p, family=3), holm(p))
+    with pytest.raises(AssayError, match="family=2 is fewer than the 3 tests"):
+        holm(p, family=2)
+
+
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
 def test_benjamini_and_hochberg_equal_scipy(p):
     np.testing.assert_allclose(benjamini_hochberg(np.array(p)), stats.false_discovery_control(p), atol=1e-12)

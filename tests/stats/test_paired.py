@@ -18,6 +18,7 @@ from assay.stats.paired import (
 )
 
 
+@pytest.mark.requirement("H5")
 def test_standard_error_has_n_minus_one():
     assert standard_error(np.array([1.0, 2.0, 3.0, 4.0])) == pytest.approx(np.sqrt(5 / 3) / 2)
     np.testing.assert_allclose(standard_error(np.array([[1.0, 3.0], [2.0, 2.0]]), axis=1), [1.0, 0.0])

@@ -41,10 +41,12 @@ BY_CHANCE = contrast(0.05, 0.001, 0.099, 0.2)  # significant alone, not among th
         ("better than extracted features", NO_BETTER, "not supported"),
     ],
 )
+@pytest.mark.requirement("I1", "I3")
 def test_verdicts(name, found, verdict):
     assert judge(BY_NAME[name], found)[0] == verdict
 
 
+@pytest.mark.requirement("I2")
 def test_sentences_carry_the_numbers():
     assert judge(BY_NAME["central"], BETTER)[1] == (
         "Supported, condition 6 outperforms condition 3: advantage 0.0500 MAP, 95 % interval 0.0300 to 0.0700, "
@@ -61,6 +63,7 @@ def test_sentences_carry_the_numbers():
 
 
 @pytest.mark.parametrize("name", ["deep learning helps", "depth helps"])
+@pytest.mark.requirement("I5")
 def test_the_plans_diagnosis_is_given_where_deep_learning_does_not_help(name):
     assert DIAGNOSIS == "either the task is unsuitable for this evaluation or the DL system is not performing well"
     assert f"By the plan, {DIAGNOSIS}." in judge(BY_NAME[name], NO_BETTER)[1]

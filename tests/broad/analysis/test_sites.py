@@ -45,6 +45,7 @@ def test_a_monotone_change_keeps_ranks_metric_and_conclusion():
     assert row["metric_difference"] == 0 and row["largest_difference"] == pytest.approx((SCORES - SCORES**2).max())
 
 
+@pytest.mark.requirement("A6")
 def test_other_scores_are_another_conclusion():
     row = compared(site(SCORES), site(1 - SCORES))
     assert row["agreement"] == "different conclusion" and row["rank_correlation"] == pytest.approx(-1)

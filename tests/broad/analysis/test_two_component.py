@@ -52,21 +52,59 @@ def test_two_components_add_and_set_the_width():
     assert found.variance == pytest.approx(error**2) and found.v_test == 0.0001
     assert (found.low, found.high) == pytest.approx((0.04 - 1.959964 * error, 0.04 + 1.959964 * error), abs=1e-8)
     assert found.p == pytest.approx(2 * stats.norm.sf(0.04 / error))
-    wide = two_component(d, v_test=0.0001, reference="t")
-    assert wide.high - 0.04 == pytest.approx(3.182446 * error, abs=1e-7) and wide.p > found.p
+    assert found.df == np.inf
 
 
 def test_without_test_variance_t_is_the_paired_t_test():
     d = np.random.default_rng(0).normal(0.1, 0.2, size=10)
-    found, scipy = two_component(d, 0.0, reference="t"), stats.ttest_1samp(d, 0)
+    found, scipy = two_component(d, 0.0, units=400), stats.ttest_1samp(d, 0)
     assert found.p == pytest.approx(scipy.pvalue, abs=1e-12)
     limits = scipy.confidence_interval(0.95)
     assert (found.low, found.high) == pytest.approx((limits.low, limits.high))
 
 
-@given(st.lists(st.floats(-1, 1), min_size=2, max_size=12), st.floats(0, 1))
-def test_the_interval_excludes_zero_just_when_p_is_small(d, v_test):
-    found = two_component(np.array(d), v_test)
+def test_folds_and_units_together_are_welchs_test():
+    """Two samples whose squared errors are the two components: scipy's interval of the difference of their means."""
+    rng = np.random.default_rng(4)
+    folds, units = rng.normal(0.1, 0.2, size=10), rng.normal(0.0, 0.3, size=8)
+    units -= units.mean()
+    found = two_component(folds, units.var(ddof=1) / 8, units=8)
+    welch = stats.ttest_ind(folds, units, equal_var=False)
+    limits = welch.confidence_interval(0.95)
+    assert (found.df, found.p) == pytest.approx((welch.df, welch.pvalue))
+    assert (found.low, found.high) == pytest.approx((limits.low, limits.high))
+
+
+def test_with_many_units_and_steady_folds_the_law_is_normal():
+    d = 0.04 + 1e-4 * np.arange(10)
+    few, many = (two_component(d, 0.0001, units=units) for units in (9, 10**6))
+    assert many.high == pytest.approx(two_component(d, 0.0001).high, rel=1e-5)
+    assert few.high - few.difference == pytest.approx(2.306 * np.sqrt(few.variance), rel=1e-3)  # t with 8
+
+
+def test_groups_that_are_worth_one_have_one_degree_of_freedom():
+    assert two_component(np.array([0.1, 0.1]), 0.01, units=1.02).df == pytest.approx(1)
+
+
+def test_the_variance_over_groups_is_the_cluster_robust_one_of_statsmodels():
+    """Mean of the influences with errors clustered by group, whose small-sample factor is G/(G − 1)."""
+    api = pytest.importorskip("statsmodels.api")
+    truth, a, b = ratings(120)
+    groups = np.random.default_rng(6).integers(0, 9, size=120)
+
+    def influence(predicted):
+        squares = (predicted - truth) ** 2
+        root = np.sqrt(squares.mean(axis=1, keepdims=True))
+        return ((squares - root**2) / (2 * root)).mean(axis=0)
+
+    fitted = api.OLS(influence(a) - influence(b), np.ones(120))
+    robust = fitted.fit(cov_type="cluster", cov_kwds={"groups": groups}).cov_params()[0, 0]
+    assert rmse_test_variance(truth, a, b, groups) * 9 / 8 == pytest.approx(robust, rel=1e-9)
+
+
+@given(st.lists(st.floats(-1, 1), min_size=2, max_size=12), st.floats(0, 1), st.sampled_from([None, 3, 400]))
+def test_the_interval_excludes_zero_just_when_p_is_small(d, v_test, units):
+    found = two_component(np.array(d), v_test, units=units)
     if abs(found.p - 0.05) > 1e-9:
         assert (found.low > 0 or found.high < 0) == (found.p < 0.05)
 

@@ -73,6 +73,7 @@ def test_clips_are_decoded_when_asked_for(tiny):
         list(second.frames())
 
 
+@pytest.mark.requirement("B1")
 def test_labels_are_in_the_order_of_the_class_list_not_of_the_alphabet_of_files(tiny):
     training, test = load_hollywood2(tiny, strict=False)
     np.testing.assert_array_equal(training.targets, np.eye(12, dtype=bool))
@@ -90,6 +91,7 @@ def test_films_give_the_groups_where_they_are_known(tiny):
         load_hollywood2(tiny, strict=False)
 
 
+@pytest.mark.requirement("B2")
 def test_every_deviation_from_the_plan_is_named(tiny):
     training, test = load_hollywood2(tiny, strict=False)
     assert check_hollywood2(training, test) == [

@@ -33,6 +33,7 @@ def without_names(groups):
 
 
 @pytest.mark.parametrize("name", ["twin.csv", "twin.csv.gz"])
+@pytest.mark.requirement("B5")
 def test_a_written_corpus_reads_back(tmp_path, name):
     twin = generated_reviews(count=300, restaurants=20)
     found = load_opentable(write(tmp_path / name, rows_of(twin)), strict=False)
@@ -42,6 +43,7 @@ def test_a_written_corpus_reads_back(tmp_path, name):
     assert found.inputs.ids[:2] == ("line 2", "line 3")
 
 
+@pytest.mark.requirement("B6")
 def test_reviews_of_29_characters_go_and_of_30_stay(tmp_path):
     path = write(tmp_path / "a.csv", [["x" * n, "r", 1, 2, 3, 4, 5] for n in (29, 30, 31)])
     found = load_opentable(path, strict=False)
@@ -62,6 +64,7 @@ def test_the_plans_corpus_is_what_strict_loading_wants(tmp_path):
         load_opentable(path)
 
 
+@pytest.mark.requirement("B7")
 def test_every_deviation_is_named():
     twin = generated_reviews(count=2000, restaurants=100)
     texts = list(twin.inputs.items)

@@ -27,6 +27,7 @@ labels = st.lists(st.integers(0, 6), min_size=4, max_size=300).map(np.array)
 
 @settings(max_examples=200)
 @given(labels, st.data())
+@pytest.mark.requirement("C1")
 def test_c1_samples_mimic_the_whole(found, data):
     n = data.draw(st.integers(0, len(found)))
     chosen = sample_stratified(found, n, np.random.default_rng(n))
@@ -67,6 +68,7 @@ def test_ties_in_an_apportionment_are_exact():
 
 @settings(max_examples=200)
 @given(labels, st.data())
+@pytest.mark.requirement("C3")
 def test_c3_folds_are_even_in_size_and_in_every_class(found, data):
     k = data.draw(st.integers(2, min(10, len(found))))
     folds = create_stratified_folds(found, k, np.random.default_rng(0))
@@ -88,6 +90,7 @@ def test_10000_reviews_make_ten_folds_of_1000():
     assert {len(f) for f in create_stratified_folds(np.arange(10_000) % 5, 10)} == {1000}
 
 
+@pytest.mark.requirement("C4")
 def test_c4_only_the_first_label_matters():
     rng = np.random.default_rng(0)
     targets = rng.random((200, 12)) < 0.15
@@ -99,6 +102,7 @@ def test_c4_only_the_first_label_matters():
     assert all(np.array_equal(a, b) for a, b in zip(*folds, strict=True))
 
 
+@pytest.mark.requirement("C2")
 def test_the_plans_text_sizes():
     """0.7·433,697 = 303,587.9 → 303,588; the test set has 130,109, what is left to tune on 293,588."""
     assert round_half_up(0.7, 433_697) == 303_588
@@ -115,6 +119,7 @@ def test_averages_the_plan_prints():
     assert (round(457_023 / 11_067, 1), round(433_697 / 10_066, 1)) == (41.3, 43.1)
 
 
+@pytest.mark.requirement("C5")
 def test_folds_are_numbered_from_one():
     found = Partition((np.array([0, 1]), np.array([2])), np.zeros(0, dtype=np.int64), np.array([3]))
     assert found.get_fold(1).tolist() == [0, 1]
@@ -137,6 +142,7 @@ def test_the_hash_tells_partitions_apart():
     assert moved.hash != Partition(one.folds, np.zeros(0, dtype=np.int64), one.test).hash
 
 
+@pytest.mark.requirement("D2")
 def test_video_keeps_the_given_test_set():
     found = partition_given(np.arange(10), np.arange(10, 15), np.arange(15) % 3, 2, SECRET)
     assert found.test.tolist() == [10, 11, 12, 13, 14]
@@ -144,6 +150,7 @@ def test_video_keeps_the_given_test_set():
     assert len(found.validation) == 0
 
 
+@pytest.mark.requirement("K3")
 def test_the_validation_cap_is_stratified():
     scores = np.repeat([1, 5], (800, 200))
     found = partition_stratified(scores, 2, 0.5, 20, SECRET, validation_cap=100)
@@ -160,6 +167,7 @@ def test_wrong_sizes_are_one_clear_sentence(share, n, sentence):
         partition_stratified(np.arange(100) % 5, 2, share, n, SECRET)
 
 
+@pytest.mark.requirement("A7")
 def test_a_commitment_hides_and_binds():
     secret = new_secret()
     assert secret not in commitment(secret)

@@ -24,6 +24,7 @@ def small():
     return generated_clips(training=160, test=160, frames=(14, 18), size=(48, 36), seed=0)
 
 
+@pytest.mark.requirement("B9")
 def test_generated_clips_have_the_plans_numbers():
     training, test = generated_clips()
     assert check_hollywood2(training, test) == []

@@ -315,6 +315,7 @@ def with_preprocessor(name: str) -> Parts:
 # -- systems that keep to the rules ---------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("A1")
 def test_a1_an_adapter_has_less_than_50_lines_and_passes(tmp_path):
     assert len(inspect.getsource(PCAStack).splitlines()) < 50
     assert isinstance(PCAStack(), Learner) and isinstance(BagOfWords(), Preprocessor)
@@ -328,6 +329,7 @@ def test_a1_an_adapter_has_less_than_50_lines_and_passes(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.requirement("J5")
 def test_a_stack_on_text_passes_and_shows_how_much_each_layer_learned():
     parts = Parts(
         Module("bag_of_words"), Module("sparse_autoencoder", {"inputs": 10, "hidden": [6, 5, 4], "epochs": 2}),
@@ -345,6 +347,7 @@ def test_a_stack_on_text_passes_and_shows_how_much_each_layer_learned():
     assert f"weights change by {change:.2g}, " in found(checks, "J5").sentence
 
 
+@pytest.mark.requirement("J7")
 def test_video_passes_and_has_confidences():
     parts = Parts(Module("grey_clips", {"width": None}), Module(f"{HERE}:Deep"), Module("linear_svm"))
     checks = check_system(parts, VIDEO)
@@ -436,6 +439,7 @@ def secret(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.requirement("F5", "J2")
 def test_learners_that_break_a_rule(name, secret):
     requirement, status, sentence = LEARNERS[name]
     line = found(check_system(with_learner(name), TEXT), requirement)
@@ -443,6 +447,7 @@ def test_learners_that_break_a_rule(name, secret):
 
 
 @pytest.mark.parametrize("name", PREPROCESSORS)
+@pytest.mark.requirement("F8", "J6")
 def test_preprocessors_that_break_a_rule(name, secret):
     line = found(check_system(with_preprocessor(name), TEXT), "J6")
     assert line.status == "fail" and PREPROCESSORS[name] in line.sentence, line
@@ -467,6 +472,7 @@ def test_what_a_failure_makes_impossible_is_not_checked():
     assert found(check_system(nowhere, TEXT), "F8").status == "fail"
 
 
+@pytest.mark.requirement("J4")
 def test_j4_missing_artifacts_are_listed(tmp_path):
     given = {"architecture": "https://example.org/figure", "pseudocode": str(tmp_path / "gone.txt"), "example": ""}
     line = found(check_system(with_learner("Deep"), TEXT, given), "J4")

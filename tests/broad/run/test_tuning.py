@@ -8,6 +8,7 @@ from assay.broad.run.tuning import train_and_optimize_classifier
 from assay.broad.systems.classifiers.linear import LinearSVR
 
 
+@pytest.mark.requirement("D6", "G4")
 def test_tuning_uses_the_metric_and_does_not_fit_again():
     rng = np.random.default_rng(0)
     x = rng.standard_normal((60, 4))

@@ -39,6 +39,7 @@ def test_parameters_reach_the_constructor_and_every_build_is_fresh(team_code):
     assert (module.build().units, module.build().rate) == ((3, 2), 0.1)
 
 
+@pytest.mark.requirement("J3")
 def test_j3_unknown_missing_and_forbidden_parameters(team_code):
     with pytest.raises(AssayError, match="unknown parameter 'unit'; did you mean 'units'"):
         Module("teamwork:System", {"unit": 3}).build()
@@ -63,6 +64,7 @@ def test_all_registered_modules_can_be_found_and_hashed():
 
 
 @pytest.mark.parametrize("file", ["teamwork.py", "teamwork_helper.py"])
+@pytest.mark.requirement("A9")
 def test_a9_a_frozen_system_is_refused_when_its_source_or_what_it_imports_changes(team_code, file):
     free = Module("teamwork:System", {"units": 1})
     before = free.source_hash
@@ -114,6 +116,7 @@ def test_described_holds_name_parameters_and_source(team_code):
     }
 
 
+@pytest.mark.requirement("A10", "F6")
 def test_a10_a_second_system_of_a_team_is_refused():
     net_scale = Team("n", "Net-Scale", {"text": parts()})
     require_one_each((net_scale, Team("s", "Stanford", {"text": parts()})))

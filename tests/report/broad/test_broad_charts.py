@@ -28,6 +28,7 @@ def task(e, name):
     return next(t for t in e.tasks if t.name == name)
 
 
+@pytest.mark.requirement("H2", "H3", "M4")
 def test_the_three_graphs_hold_the_numbers_of_the_analysis(e):
     values, by_fold, grand = (e.tables[n] for n in ("values", "by_fold", "grand"))
     for name in ("video", "text"):
@@ -70,6 +71,7 @@ def test_the_forest_plot_and_its_table_hold_all_contrasts_and_say_which_have_non
     assert all("run 3s has no predictions" in why for why in table.frame.loc[without, "why"])
 
 
+@pytest.mark.requirement("L1")
 def test_learning_curves_start_at_random_weights_and_layers_end_at_the_run_itself(e):
     t = task(e, "video")
     extra = e.tables["extra"].set_index(["task", "run"])["mean"]

@@ -41,6 +41,7 @@ def task(e, name):
     return next(t for t in e.tasks if t.name == name)
 
 
+@pytest.mark.requirement("M3")
 def test_verdicts_come_first_each_in_a_sentence_with_its_interval(e):
     made = broad_document(e)
     assert made.sections[0].title == "Verdicts"
@@ -91,6 +92,7 @@ def test_the_page_warns_of_the_plan_rule_of_recalled_numbers_and_of_a_weak_state
     assert "c0" * 32 in page and "assay broad analyze" in page
 
 
+@pytest.mark.requirement("H6")
 def test_the_page_is_one_file_escapes_everything_and_links_the_tables(folder, page):
     bare = page.replace("http://www.w3.org/2000/svg", "")
     for word in ("http://", "https://", "src=", "@import", "url("):

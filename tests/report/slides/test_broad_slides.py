@@ -48,6 +48,7 @@ def show(path):
     return opened(path.read_bytes())
 
 
+@pytest.mark.requirement("M1")
 def test_the_slides_follow_the_order_of_the_plan(show):
     order = [re.sub(r" \(\d+ of \d+\)", "", title) for title in titles(show)]
     expected = [
@@ -75,11 +76,13 @@ def test_slides_are_wide_have_notes_and_nothing_lies_outside(show):
                 assert shape._element.xpath("./*[1]/p:cNvPr")[0].get("descr"), "alternative text"
 
 
+@pytest.mark.requirement("M2")
 def test_the_title_slide_says_which_edition_of_what(show, folder):
     said = " ".join(c.text for f in show.slides[0].shapes if f.has_table for row in f.table.rows for c in row.cells)
     assert "iteration 2, draft" in said and Evaluation(folder).digest in said and "c0" * 32 in said
 
 
+@pytest.mark.requirement("H4")
 def test_graph_3_is_also_a_native_chart_with_the_standard_errors_as_error_bars(show, folder):
     e = Evaluation(folder)
     natives = [f.chart for s in show.slides for f in s.shapes if f.has_chart]

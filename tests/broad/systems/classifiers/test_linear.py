@@ -61,6 +61,7 @@ def test_logistic_is_one_against_the_rest_with_probabilities_that_sum_to_one(rat
     np.testing.assert_array_equal(Logistic(C=3.0, most_likely=True).fit(X, y).predict(new), theirs.predict(new))
 
 
+@pytest.mark.requirement("F3")
 def test_svr_is_that_of_libsvm_with_a_linear_kernel(rated):
     X, y, new = rated
     for cost in (0.1, 1.0, 30.0):

@@ -93,6 +93,7 @@ def test_a_solver_that_gives_up_says_so(task):
 
 
 @given(st.lists(st.floats(-1e4, 1e4), min_size=2, max_size=20))
+@pytest.mark.requirement("G1")
 def test_confidences_are_in_the_order_of_the_margins(values):
     margins = np.unique(np.round(values, 6))
     confidences = squash(margins)
@@ -123,6 +124,7 @@ def test_one_class_only_gives_a_constant_that_is_its_prevalence(task, shown):
 # -- tuning ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("F1")
 def test_grids_are_the_ones_of_the_specification():
     assert SVM_GRID["kernel"] == ("linear", "chi2", "intersection") and KernelSVM().grid is SVM_GRID
     assert np.log2(SVM_GRID["C"]).tolist() == list(range(-5, 16, 2))

@@ -104,6 +104,7 @@ def test_the_bound_is_that_of_scikit_learn():
     assert theirs(learned, 30).score(counts) == pytest.approx(learned.bounds[-1], rel=1e-5)
 
 
+@pytest.mark.requirement("F2")
 def test_the_rating_is_a_ridge_regression_on_proportions():
     counts, theta, _ = corpus(5, 300)
     ratings = 1 + 4 * theta[:, 0]

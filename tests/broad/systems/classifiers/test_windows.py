@@ -60,6 +60,7 @@ def test_windows_cover_the_clip(frames, size, data):
 
 
 @pytest.mark.parametrize("classifier", [LinearSVM(), KernelSVM(C=2.0)])
+@pytest.mark.requirement("F4")
 def test_a_clip_scores_as_its_best_window(clips, classifier):
     bags, y, new = clips
     pooled = Windowed(classifier).fit(bags, y)

@@ -20,6 +20,7 @@ CLIPS = [ArrayClip("a", rng.random((7, 3, 24, 32))), ArrayClip("b", rng.random((
 INPUTS = Inputs(CLIPS, ("a", "b"))
 
 
+@pytest.mark.requirement("B3")
 def test_width_is_300_and_the_height_is_free():
     assert read_clip(ArrayClip("wide", np.zeros((2, 40, 100)))).shape == (2, 120, 300)
     assert read_clip(ArrayClip("half", np.zeros((1, 333, 600)))).shape == (1, 166, 300)  # 166.5 rounds to even

@@ -46,6 +46,7 @@ def obvious(clip, sigma, tau, c=None):
 
 
 @pytest.mark.parametrize("c", [None, 0.5])
+@pytest.mark.requirement("B4")
 def test_equals_the_obvious_computation(c):
     clip = noise(0, (4, 6, 7))
     expected = obvious(clip, 0.8, 0.6, c)

@@ -105,6 +105,7 @@ def obvious_votes(g, orientation):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [HOLLYWOOD2, KTH, WANG, replace(KTH, normalise="vector")])
+@pytest.mark.requirement("F7")
 def test_descriptors_equal_the_obvious_computation(how):
     clip = clip_of(1, (15, 26, 30))
     rng = np.random.default_rng(0)

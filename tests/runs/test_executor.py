@@ -12,9 +12,10 @@ import pandas as pd
 import pytest
 
 from assay import Straightness, evaluate
-from assay.runs.executor import Job, Lost, Workers, execute
-from executor_kit import dies, hangs, leaves, raises, together
+from assay.runs.executor import Job, Limits, Lost, Workers, execute
+from executor_kit import dies, grows, hangs, leaves, leaves_a_child, raises, together
 from measure_kit import Broken, Slow, sequences, subjects
+from processes import alive, wait_until
 
 JOBS = [Job(i, streamed=f"subject {i // 3}", kept=f"measure {i % 3}") for i in range(9)]
 
@@ -66,7 +67,7 @@ print([done.result.reason for done in execute(together, [Job(0)], Workers(proces
 
 @pytest.mark.slow
 def test_a_stage_that_takes_too_long_is_stopped():
-    jobs = [Job(i, limit_s=2.0 if i == 1 else None) for i in range(3)]
+    jobs = [Job(i, limits=Limits(2.0 if i == 1 else None)) for i in range(3)]
     done = {d.job.own: d.result for d in execute(hangs, jobs, Workers(processes=2))}
     assert done[0] == 0 and done[2] == 2
     assert isinstance(done[1], Lost) and done[1].timeout and "'fitting' took longer than 2 s" in done[1].reason
@@ -83,6 +84,35 @@ def test_what_cannot_be_sent_is_a_lost_job_and_the_others_are_done():
     lost, done = execute(together, [Job(threading.Lock()), Job(1)], Workers(processes=1))
     assert isinstance(lost.result, Lost) and "cannot be sent to another process" in lost.result.reason
     assert done.result[2] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux how much memory processes have")
+@pytest.mark.parametrize("how", ["one array", "many", "children"])
+def test_a_job_that_takes_too_much_memory_is_stopped_and_the_others_go_on(how):
+    jobs = [Job(own, limits=Limits(memory_bytes=2**30)) for own in ("small", how, "little")]
+    workers = Workers(processes=1, fresh=True)
+    done = {d.job.own: d.result for d in execute(grows, jobs, workers)}
+    assert (done["small"], done["little"]) == ("small", "little")
+    assert isinstance(done[how], Lost) and done[how].out_of_memory and not done[how].timeout, done[how]
+    assert "GiB" in done[how].reason
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks for a process in /proc")
+@pytest.mark.parametrize("how", ["returns", "hangs", "is closed"])
+def test_what_a_job_starts_ends_with_it_though_it_leaves_its_session_and_its_parent(tmp_path, how):
+    mark = tmp_path / f"{how}.pid"
+    jobs = [Job(str(tmp_path / how), limits=Limits(stage_s=1.0 if how == "hangs" else None))]
+    if how == "is closed":
+        ending = execute(leaves_a_child, [*jobs, Job(str(tmp_path / "other"))], Workers(processes=2, fresh=True))
+        next(ending)
+        assert wait_until(lambda: mark.exists() and mark.read_text() != "")
+        ending.close()
+    else:
+        (done,) = execute(leaves_a_child, jobs, Workers(processes=1, fresh=True))
+        assert isinstance(done.result, Lost) == (how == "hangs")
+    assert not alive(mark.read_text())
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from assay.broad.systems.saved_learner import load_learner, save_learner
 from assay.broad.systems.subprocess_learner import SubprocessLearner
 from assay.core.fingerprint import state_fingerprint
 from assay.networks import StackedAutoencoder
-from assay.runs.executor import _Process
+from assay.runs.in_processes import WorkerProcess
 
 X = np.random.default_rng(0).random((30, 6))
 
@@ -123,7 +123,7 @@ def hostile(tmp_path: Path) -> dict[str, bytes]:
         "a class": pickle.dumps(Runs(subprocess.Popen, ["touch", harm])),
         # A class that a module of ours merely imports: the name is assay's, the class is not.
         "a class under our name": _global("assay.runs.manifest", "subprocess.Popen", ["touch", harm]),
-        "a class of ours that starts a process": pickle.dumps(Runs(_Process, order)),
+        "a class of ours that starts a process": pickle.dumps(Runs(WorkerProcess, order)),
         "a class of torch that starts a process": pickle.dumps(
             Runs(handler, "touch", (harm,), {}, harm + ".out", harm + ".err", 0)
         ),

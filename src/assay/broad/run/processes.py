@@ -24,7 +24,7 @@ from assay.broad.tasks import View
 from assay.core.errors import AssayError, first_line
 from assay.core.folder import Folder
 from assay.core.progress import begin_stage, report
-from assay.runs.executor import Job, Lost, Resources, Workers, execute, start_ray
+from assay.runs.executor import Job, Limits, Lost, Resources, Workers, execute, start_ray
 
 RETRIES = 3  # of a run whose Ray worker is lost
 PRELOAD = ("assay.broad.run.processes", "sklearn.svm", "sklearn.linear_model")
@@ -96,7 +96,7 @@ def work(orders: Sequence[Order], processes: int = 1, ray: bool | str = False) -
     if ray and orders:
         outcomes = execute(partial(_on_a_node, here=Path.cwd()), _for_cluster(orders, ray), Workers(ray=ray))
     else:
-        jobs = [Job(order, limit_s=order.limit_s) for order in orders]
+        jobs = [Job(order, limits=Limits(order.limit_s)) for order in orders]
         outcomes = execute(_do, jobs, Workers(processes, fresh=True, preload=PRELOAD))
     for number, outcome in enumerate(outcomes, 1):
         record = outcome.result

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import pickle
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +25,7 @@ from assay.broad.systems.team import Evaluators, Team, require_one_each
 from assay.broad.tasks import METRIC_OF, Task, make_tasks
 from assay.core.errors import AssayError
 from assay.core.folder import Folder
+from assay.core.lock import locked
 from assay.runs.manifest import environment, now
 
 Phase = Literal["mid", "end"]
@@ -44,7 +44,11 @@ class Protocol:
         phase: ``"mid"`` for the quantitative metrics; ``"end"`` for learning curves and the contribution of each layer
             as well.
         curve: Shares of the unlabelled data for the learning curve of condition 6; 0 is random weights.
-        limit_s: Seconds that one fit may take; None for no limit.
+        limit_s: Seconds that one stage of a run may take, such as learning or one label of a fold; what takes longer
+            has the status ``timeout``. A day by default; None for no limit.
+        memory_gib: Memory in GiB that one run may take with everything it starts; what takes more has the status ``out
+            of memory``. None for a share of nine tenths of the machine's memory, the same for all runs at a time.
+        cores: Number of cores that one run uses. None for its share of the machine's, or of the cluster's.
         margin: Margin δ of non-inferiority for each metric, declared before the run.
         bootstrap: Number of resamples of the test set.
         iteration: Number of the report's edition; the plan expects drafts, comments and a final one.
@@ -58,7 +62,9 @@ class Protocol:
     validation_cap: int | None = None
     phase: Phase = "mid"
     curve: tuple[float, ...] = (0.0, 0.1, 0.3, 1.0)
-    limit_s: float | None = None
+    limit_s: float | None = 86_400.0
+    memory_gib: float | None = None
+    cores: int | None = None
     margin: Mapping[str, float] = field(default_factory=lambda: {"MAP": 0.02, "RMSE": 0.02})
     bootstrap: int = 1000
     iteration: int = 1
@@ -71,6 +77,10 @@ class Protocol:
             raise AssayError(f"curve={list(self.curve)}: shares lie between 0 and 1")
         if self.limit_s is not None and self.limit_s <= 0:
             raise AssayError(f"limit_s={self.limit_s} seconds must be positive")
+        if self.memory_gib is not None and self.memory_gib <= 0:
+            raise AssayError(f"memory_gib={self.memory_gib} must be positive")
+        if self.cores is not None and self.cores < 1:
+            raise AssayError(f"cores={self.cores} must be at least 1")
 
 
 def run_protocol(
@@ -113,21 +123,36 @@ def run_protocol(
     if not tasks:
         raise AssayError("there is neither video nor text to evaluate on")
     results = Results(folder)
-    _write_manifest(results, tasks, teams, evaluators, secret, protocol, plan)
-    for task in tasks:
-        targets, groups = task.truth()
-        results.write_truth(task.name, targets, groups, tuple(task.dataset.inputs.ids[i] for i in task.partition.test))
-    known = {f"{task.name}/{key}" for task in tasks for key in _keys(task, teams, evaluators, protocol)}
-    for wanted in only:
-        if wanted not in known:
-            raise AssayError(f"only={wanted}: there is no such run; there are {', '.join(sorted(known)[:12])} …")
-    for task in tasks:
-        run_conditions(task, teams, evaluators, results, protocol, processes, only, ray, forbidden)
-    return analyze(folder)
+    if not results.folder.local:
+        raise AssayError(f"folder={results.folder.url}: runs need a folder of a file system that all processes see")
+    with locked(results.folder.path(), "runs the evaluation"):
+        results.sweep()
+        _write_manifest(results, tasks, teams, evaluators, secret, protocol, plan)
+        for task in tasks:
+            targets, groups = task.truth()
+            ids = tuple(task.dataset.inputs.ids[i] for i in task.partition.test)
+            results.write_truth(task.name, targets, groups, ids)
+        known = {f"{task.name}/{key}" for task in tasks for key in _keys(task, teams, evaluators, protocol)}
+        for wanted in only:
+            if wanted not in known:
+                raise AssayError(f"only={wanted}: there is no such run; there are {', '.join(sorted(known)[:12])} …")
+        # On a cluster the tasks are done side by side; here one by one, whose features then take less room.
+        for together in [tasks] if ray else [[task] for task in tasks]:
+            run_tasks(together, teams, evaluators, results, protocol, processes, only, ray, forbidden)
+        return analyze(folder)
 
 
 def run_conditions(
-    task: Task,
+    task: Task, teams: Sequence[Team], evaluators: Mapping[Modality, Evaluators], results: Results, protocol: Protocol,
+    processes: int = 1, only: Sequence[str] = (), ray: bool | str = False, forbidden: Sequence[str] = (),
+) -> list[RunRecord]:  # fmt: skip
+    """Do all runs of one task, with the same folds for all of them (the plan, Fig. 4)."""
+    with locked(results.folder.path(), "does runs"):
+        return run_tasks([task], teams, evaluators, results, protocol, processes, only, ray, forbidden)
+
+
+def run_tasks(
+    tasks: Sequence[Task],
     teams: Sequence[Team],
     evaluators: Mapping[Modality, Evaluators],
     results: Results,
@@ -137,34 +162,25 @@ def run_conditions(
     ray: bool | str = False,
     forbidden: Sequence[str] = (),
 ) -> list[RunRecord]:
-    """Do all runs of one task, with the same folds for all of them (the plan, Fig. 4)."""
-    if not results.folder.local:
-        raise AssayError(f"folder={results.folder.url}: runs need a folder of a file system that all processes see")
-    view = task.for_systems()
-    view_file = Path(results.folder.path("work")) / f"{view.hash[:12]}.view"
-    view_file.parent.mkdir(parents=True, exist_ok=True)
-    view_file.write_bytes(pickle.dumps(view))
+    """Do all runs of some tasks, for one who holds the lock of the folder."""
     # Absolute paths: nodes of a cluster work in folders of their own.
-    hidden = (results.folder.path("truth"), str(view_file), *(str(Path(file).absolute()) for file in forbidden))
-    threads = max((os.cpu_count() or 1) // max(processes, 1), 1)
+    hidden = (results.folder.path("truth"), *(str(Path(file).absolute()) for file in forbidden))
+    memory = None if protocol.memory_gib is None else int(protocol.memory_gib * 2**30)
     orders = []
-    for job in _jobs(task, teams, evaluators, protocol):
-        name = f"{task.name}/{job.key}"
-        if only and name not in only:
-            continue
-        orders.append(
-            Order(
-                task.name, str(view_file), job, results.folder.path(), results.folder.path("work"), hidden,
-                protocol.limit_s, threads, bool(only),
-            )
-        )  # fmt: skip
+    for task in tasks:
+        view = task.for_systems()
+        for job in _jobs(task, teams, evaluators, protocol):
+            if not only or f"{task.name}/{job.key}" in only:
+                orders.append(
+                    Order(
+                        task.name, view, job, results.folder.path(), results.folder.path("work"), hidden,
+                        protocol.limit_s, memory, protocol.cores, bool(only),
+                    )
+                )  # fmt: skip
     # The other layers of a learner come last: they find it trained.
     first = [order for order in orders if order.job.layer == -1]
     last = [order for order in orders if order.job.layer != -1]
-    try:
-        records = [*work(first, processes, ray), *work(last, processes, ray)]
-    finally:
-        view_file.unlink(missing_ok=True)
+    records = [*work(first, processes, ray), *work(last, processes, ray)]
     if all(record.status in (*DONE, "not applicable") for record in records) and not only:
         FeatureStore(Folder(results.folder.path("work"))).forget()
     return records
@@ -219,7 +235,13 @@ def dry_run(
 def analyze(folder: str) -> Analysis:
     """Analyse the results in a folder without training anything; the same results give the same bytes."""
     results = Results(folder)
-    protocol = results.read_manifest()["protocol"]
+    manifest = results.read_manifest()
+    with locked(results.folder.path(), "analyses the results") if results.folder.local else nullcontext():
+        return _analyze(results, manifest)
+
+
+def _analyze(results: Results, manifest: Mapping[str, Any]) -> Analysis:
+    protocol = manifest["protocol"]
     runs, truths = _read_results(results)
     analysis = analyze_results(
         [run for run in runs if "." not in run.run],
@@ -228,6 +250,7 @@ def analyze(folder: str) -> Analysis:
         margins=protocol["margin"],
         bootstrap=protocol["bootstrap"],
         extra=[run for run in runs if "." in run.run],
+        teams={team["letter"]: team["name"] for team in manifest["teams"]},
     )
     analysis.write(results.folder)
     return analysis
@@ -259,9 +282,9 @@ def _read_results(results: Results) -> tuple[list[RunResult], list[TaskTruth]]:
     truths: list[TaskTruth] = []
     runs: list[RunResult] = []
     for task in manifest["tasks"]:
-        targets, groups, _ = results.read_truth(task["name"])
+        targets, groups, ids = results.read_truth(task["name"])
         metric = METRICS[METRIC_OF[task["modality"]]]
-        truths.append(TaskTruth(task["name"], metric, tuple(task["labels"]), targets, groups))
+        truths.append(TaskTruth(task["name"], metric, tuple(task["labels"]), targets, groups, ids))
         for key in task["runs"]:
             record = results.read_run(task["name"], key)
             predictions = None

@@ -22,18 +22,29 @@ def bonferroni(p: Array) -> Array:
     return _adjusted(p, lambda ordered: ordered * len(ordered))
 
 
-def holm(p: Array) -> Array:
+def holm(p: Array, family: int | None = None) -> Array:
     """Holm's adjusted p values: the chance of any false alarm in the family is at most the level; NaN stays NaN.
 
     Of m values in rising order, p̃_(i) = max_{j ≤ i} min(1, (m − j + 1)·p_(j)).
 
+    Args:
+        p: The p values; NaN where a test could not be made.
+        family: Number m of tests in the family, where it was fixed before: those that could not be made still count,
+            as if their p were 1. By default the number of values that are not NaN.
+
     Example:
         >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
         [0.03, 0.06, 0.06]
+        >>> holm(np.array([0.01, np.nan, 0.04]), family=4).tolist()
+        [0.04, nan, 0.12]
 
     Holm 1979.
     """
-    return _adjusted(p, lambda ordered: np.maximum.accumulate(ordered * np.arange(len(ordered), 0, -1)))
+    tested = int((~np.isnan(np.asarray(p, dtype=np.float64))).sum())
+    if family is not None and family < tested:
+        raise AssayError(f"family={family} is fewer than the {tested} tests that were made: give the number planned")
+    m = tested if family is None else family
+    return _adjusted(p, lambda ordered: np.maximum.accumulate(ordered * (m - np.arange(len(ordered)))))
 
 
 def benjamini_hochberg(p: Array) -> Array:

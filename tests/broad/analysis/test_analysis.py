@@ -180,7 +180,11 @@ def test_ratings_of_the_same_reviews_share_their_draws(known):
     chosen = tables["contrasts"][tables["contrasts"].contrast == "6 v 3"].set_index("task")
     assert chosen.v_test["text"] == pytest.approx(chosen.v_test["text:Food"], rel=1e-9)
     if known == "ids":
-        assert (chosen.n_instances["text"], chosen.n_distinct["text"], chosen.n_distinct["text:Food"]) == (600, 200, 200)
+        assert (chosen.n_instances["text"], chosen.n_distinct["text"], chosen.n_distinct["text:Food"]) == (
+            600,
+            200,
+            200,
+        )
         detail = only(tables["claims"], task="text", team="n", claim="central")["detail"]
         assert "600 test instances of 200 distinct ones;" in detail
 
@@ -223,9 +227,12 @@ def test_few_groups_widen_the_interval_by_students_t_and_say_so():
             b *= np.sqrt(row["v_test"] * count) / b.std(ddof=1)
             welch = stats.ttest_ind(a, b, equal_var=False)
             assert row["df"] == pytest.approx(welch.df)
-            low, high = stats.t(welch.df).interval(0.95, row["difference"], np.sqrt(row["v_fold"] + row["v_test"]))
+            error = np.sqrt(row["v_fold"] + row["v_test"])
+            low, high = stats.t.interval(0.95, welch.df, row["difference"], error)
             assert (row["low"], row["high"]) == pytest.approx((low, high))
-    warned = {count: t["claims"].query("claim == 'central'").detail.str.contains("Few or") for count, t in tables.items()}
+    warned = {
+        count: t["claims"].query("claim == 'central'").detail.str.contains("Few or") for count, t in tables.items()
+    }
     assert warned[9].all() and not warned[90].any()
 
 

@@ -49,7 +49,7 @@ def test_verdicts_come_first_each_in_a_sentence_with_its_interval(e):
     assert isinstance(found, Findings)
     decided = [answer for _, asked, answer in found.items if not asked.endswith("undecided")]
     assert len(found.items) == 2 * 2 * 3, "two tasks, two teams, three claims"
-    assert decided and all("95 % interval" in answer for answer in decided)
+    assert decided and all("(95 %:" in answer for answer in decided)
     assert ("open", "Video · " + e.teams["s"] + " · central (6 v 3): undecided") in [i[:2] for i in found.items]
 
 

@@ -9,17 +9,16 @@ from typing import Any
 
 import pandas as pd
 
-from assay.broad.analysis.comparisons import adjust, by_label, compared, judged, ranked
+from assay.broad.analysis.comparisons import adjust_labels, adjust_planned, by_label, compared, judged, ranked
 from assay.broad.analysis.scores import RunResult, TaskTruth, combined, scored
 from assay.broad.conditions import Contrast
 from assay.core.errors import AssayError
 from assay.core.folder import Folder
-from assay.stats.multiplicity import benjamini_hochberg, holm
 
 MARGINS = {"MAP": 0.02, "RMSE": 0.02}
 
 _TEXT, _WHOLE, _NUMBER, _YES = "str", "Int64", "float64", "boolean"
-_SIZES = {"n_folds": _WHOLE, "n_labels": _WHOLE, "n_instances": _WHOLE}
+_SIZES = {"n_folds": _WHOLE, "n_labels": _WHOLE, "n_instances": _WHOLE, "n_distinct": _WHOLE, "n_groups": _WHOLE}
 _TESTED = {"difference": _NUMBER, "low": _NUMBER, "high": _NUMBER, "p": _NUMBER}
 _PAIR = {"task": _TEXT, "metric": _TEXT, "contrast": _TEXT, "team": _TEXT}
 TABLES: dict[str, dict[str, str]] = {
@@ -28,11 +27,10 @@ TABLES: dict[str, dict[str, str]] = {
     "grand": {"task": _TEXT, "metric": _TEXT, "run": _TEXT, "mean": _NUMBER, "se": _NUMBER, **_SIZES},
     "contrasts": {
         **_PAIR, "question": _TEXT, "focal": _TEXT, "other": _TEXT, "status": _TEXT, "reason": _TEXT,
-        **_TESTED, "planned": _YES, "p_holm": _NUMBER, "plan_rule": _TEXT,
+        **_TESTED, "planned": _YES, "p_holm": _NUMBER, "n_family": _WHOLE, "plan_rule": _TEXT,
         "margin": _NUMBER, "noninferior": _YES, "noninferior_p": _NUMBER, "equivalent": _YES, "equivalent_p": _NUMBER,
         "p_better": _NUMBER, "p_comparable": _NUMBER, "p_worse": _NUMBER,
-        "mdd": _NUMBER, "v_fold": _NUMBER, "v_test": _NUMBER,
-        "low_t": _NUMBER, "high_t": _NUMBER, "p_t": _NUMBER,
+        "mdd": _NUMBER, "v_fold": _NUMBER, "v_test": _NUMBER, "df": _NUMBER, "few_groups": _YES,
         "paired_t_p": _NUMBER, "wilcoxon_p": _NUMBER, "sign_p": _NUMBER, **_SIZES,
     },
     "labels": {**_PAIR, "label": _TEXT, **_TESTED, "p_bh": _NUMBER, "n_folds": _WHOLE, "n_instances": _WHOLE},
@@ -40,7 +38,10 @@ TABLES: dict[str, dict[str, str]] = {
         "task": _TEXT, "metric": _TEXT, "rank": _WHOLE, "team": _TEXT, "run": _TEXT, "value": _NUMBER, "se": _NUMBER,
         "tied": _YES, "plan_rule": _TEXT, "stability": _NUMBER, **_SIZES,
     },
-    "claims": {"task": _TEXT, "team": _TEXT, "claim": _TEXT, "contrast": _TEXT, "verdict": _TEXT, "sentence": _TEXT},
+    "claims": {
+        "task": _TEXT, "team": _TEXT, "claim": _TEXT, "contrast": _TEXT, "verdict": _TEXT,
+        "sentence": _TEXT, "detail": _TEXT,
+    },
     "status": {"task": _TEXT, "run": _TEXT, "status": _TEXT, "reason": _TEXT},
     "extra": {"task": _TEXT, "metric": _TEXT, "run": _TEXT, "mean": _NUMBER, "se": _NUMBER, **_SIZES},
 }  # fmt: skip
@@ -79,14 +80,15 @@ def analyze_results(
     bootstrap: int = 1000,
     seed: int = 0,
     extra: Sequence[RunResult] = (),
+    teams: Mapping[str, str] | None = None,
 ) -> Analysis:
     """Analyse the results as the plan's §5.6 asks, with the statistics that are needed to interpret them.
 
     Values per label and fold are averaged over labels within a fold, then over folds. The five ratings
     (``text:Overall``, …) are tasks of their own and also one task ``text``, whose value in fold i is the mean over
-    ratings of the RMSE in their fold i (mRMSE). Where instances have groups, the ratings share the draws of groups, so
-    that what their test sets have in common counts; else their draws are independent, and the test-set variance of the
-    mean of R ratings is the sum of theirs by R².
+    ratings of the RMSE in their fold i (mRMSE). The ratings share their draws, of groups where instances have groups,
+    else of reviews by their ids, so that what their test sets have in common counts. Where neither is known their draws
+    are independent, and the test-set variance of the mean of R ratings is the sum of theirs by R².
 
     A run that failed is shown as missing and nothing takes its place: contrasts and claims that need it are undecided.
 
@@ -94,11 +96,13 @@ def analyze_results(
         results: All runs of all tasks.
         truths: The truth about the test instances of all tasks.
         contrasts: Pairs of conditions to compare; those that start from condition 6 are the planned ones, adjusted
-            together by Holm (the ratings of a text task are one family, their mean another).
+            together by Holm (the ratings of a text task are one family, their mean another). Those of missing runs
+            count as well.
         margins: The largest loss that still counts as comparable, by metric.
         bootstrap: Number of random draws of the test set.
         seed: Seed of the random draws.
         extra: Further runs to score (learning curves, layers), in a table of their own.
+        teams: Names of the teams by letter, for the sentences.
 
     Plan §5.6, §5.1.
     """
@@ -124,8 +128,8 @@ def analyze_results(
         rows["contrasts"] += [compared(scores, contrast, team, margin) for contrast, team in pairs]
         rows["labels"] += [row for contrast, team in pairs for row in by_label(scores, contrast, team)]
         rows["rankings"] += ranked(scores, seed)
-    adjust(rows["contrasts"], "p_holm", holm, only="planned")
-    adjust(rows["labels"], "p_bh", benjamini_hochberg)
-    rows["claims"] = judged(rows["contrasts"])
+    adjust_planned(rows["contrasts"])
+    adjust_labels(rows["labels"])
+    rows["claims"] = judged(rows["contrasts"], teams or {})
     tables = {name: pd.DataFrame(rows[name], columns=list(columns)).astype(columns) for name, columns in TABLES.items()}
     return Analysis(tables)

@@ -6,12 +6,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import pandas as pd
+
 LEVEL = 0.05
 Verdict = Literal["supported", "not supported", "undecided"]
 SUPPORTED: Verdict = "supported"
 REFUTED: Verdict = "not supported"
 UNDECIDED: Verdict = "undecided"
+Rule = Literal["outperforms", "comparable", "non-inferior"]
 DIAGNOSIS = "either the task is unsuitable for this evaluation or the DL system is not performing well"
+PHRASES: dict[Rule, dict[Verdict, str]] = {
+    "outperforms": {
+        SUPPORTED: "outperforms {other}",
+        REFUTED: "does not outperform {other} by {margin:g} or more",
+        UNDECIDED: "is not shown to outperform {other}",
+    },
+    "comparable": {
+        SUPPORTED: "is comparable with {other}",
+        REFUTED: "is outperformed by {other}",
+        UNDECIDED: "is not shown to be comparable with {other}",
+    },
+    "non-inferior": {
+        SUPPORTED: "loses less than {margin:g} to {other}",
+        REFUTED: "loses {margin:g} or more to {other}",
+        UNDECIDED: "is not shown to lose less than {margin:g} to {other}",
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -22,17 +42,17 @@ class Claim:
         name: The claim in a few words.
         focal: Number of the condition that the claim is about.
         other: Number of the condition that it is compared with.
-        rule: When the claim is supported. ``"outperforms"``: significantly better. ``"not outperformed"``: not
-            significantly worse, the plan's "comparable in quality". ``"non-inferior"``: shown to be worse by less
-            than the margin.
-        note: Words that come before the verdict.
+        against: The other condition in words.
+        rule: When the claim is supported: see `verdict_on`.
+        note: A sentence on whose claim it is, where it is not the teams'.
         diagnosis: What the plan concludes where the claim is not supported.
     """
 
     name: str
     focal: int
     other: int
-    rule: Literal["outperforms", "not outperformed", "non-inferior"]
+    against: str
+    rule: Rule
     note: str = ""
     diagnosis: str = ""
 
@@ -42,80 +62,127 @@ class Claim:
         return f"{self.focal} v {self.other}"
 
 
+_FEATURES = "hand-engineered features"
 CLAIMS = (
-    Claim("central", 6, 3, "outperforms"),
-    Claim("comparable in quality", 6, 1, "not outperformed"),
-    Claim("non-inferior", 6, 1, "non-inferior", "An extension of the plan: "),
-    Claim("better than extracted features", 6, 1, "outperforms", "Not claimed by the teams, for information: "),
-    Claim("deep learning helps", 6, 4, "outperforms", diagnosis=DIAGNOSIS),
-    Claim("depth helps", 6, 5, "outperforms", diagnosis=DIAGNOSIS),
+    Claim("central", 6, 3, "the shallow baseline", "outperforms"),
+    Claim("comparable in quality", 6, 1, _FEATURES, "comparable"),
+    Claim("non-inferior", 6, 1, _FEATURES, "non-inferior", "An extension of the plan."),
+    Claim("better than extracted features", 6, 1, _FEATURES, "outperforms", "Not claimed by the teams."),
+    Claim("deep learning helps", 6, 4, "its classifier without learning", "outperforms", diagnosis=DIAGNOSIS),
+    Claim("depth helps", 6, 5, "its first layer alone", "outperforms", diagnosis=DIAGNOSIS),
 )
 
 
-def judge(claim: Claim, contrast: Mapping[str, Any]) -> tuple[Verdict, str]:
-    """Judge a claim; give the verdict, and a sentence that states it with its numbers.
+@dataclass(frozen=True)
+class Judgement:
+    """What is concluded about a claim.
 
-    With d the advantage of the focal condition, its 95 % two-component interval [low, high] and the p value adjusted
-    for the planned contrasts (Holm),
+    Args:
+        verdict: Whether the claim is supported.
+        sentence: Team, one clause, and the numbers that decide.
+        detail: Everything else that a reader may ask: tests, sizes, the plan's own rule, its diagnosis.
+    """
 
-    - *outperforms* is supported when d > 0 and p < 0.05; not supported when high is below the margin, so that no
-      advantage worth naming is left; undecided in between;
-    - *not outperformed* is not supported when d < 0 and p < 0.05, else supported (the plan's literal wording: lack of
-      evidence counts in favour);
-    - *non-inferior* is supported when low > −margin, not supported when high < −margin, undecided in between.
+    verdict: Verdict
+    sentence: str
+    detail: str
+
+
+def verdict_on(rule: Rule, contrast: Mapping[str, Any]) -> Verdict:
+    """Judge a contrast that was computed by the rule of a claim.
+
+    With d the advantage of the focal condition, [low, high] its 95 % two-component interval, p its p value adjusted for
+    the planned contrasts (Holm) and δ the margin declared before the run,
+
+    - *outperforms* is supported when d > 0 and p < 0.05. It is not supported when low ≤ 0 and high < δ: no advantage is
+      shown, and none worth naming is left.
+    - *comparable*, the plan's "not significantly outperformed", is not supported when high < 0. It is supported when
+      high ≥ 0 and low > −δ, so that the data exclude every loss of δ or more.
+    - *non-inferior* is supported when low > −δ, and not supported when high < −δ.
+
+    Everything else is undecided. The last two rest on the interval of their own contrast: there an adjustment for many
+    tests would turn lack of evidence into support.
+
+    Plan §5.1.
+    """
+    d, low, high, margin = (float(contrast[k]) for k in ("difference", "low", "high", "margin"))
+    if rule == "outperforms":
+        if d > 0 and float(contrast["p_holm"]) < LEVEL:
+            return SUPPORTED
+        return REFUTED if low <= 0 and high < margin else UNDECIDED
+    if rule == "comparable" and high < 0:
+        return REFUTED
+    if low > -margin:
+        return SUPPORTED
+    return REFUTED if high < -margin else UNDECIDED
+
+
+def judge(claim: Claim, contrast: Mapping[str, Any], team: str) -> Judgement:
+    """Judge a claim, and say why.
 
     Args:
         claim: The claim.
         contrast: Row of the table of contrasts that decides it.
+        team: Name of the team.
 
     Plan §5.1; §5.2 for the diagnoses.
     """
+    place = _place(str(contrast["task"]))
     if contrast["status"] != "ok":
-        return UNDECIDED, f"{claim.note}Undecided whether {_statement(claim)}: {contrast['reason']}."
-    d, low, high, p, margin = (float(contrast[k]) for k in ("difference", "low", "high", "p_holm", "margin"))
-    if claim.rule == "outperforms":
-        verdict = SUPPORTED if d > 0 and p < LEVEL else REFUTED if high < margin else UNDECIDED
-    elif claim.rule == "not outperformed":
-        verdict = REFUTED if d < 0 and p < LEVEL else SUPPORTED
-    else:
-        verdict = SUPPORTED if low > -margin else REFUTED if high < -margin else UNDECIDED
-    opening = _opening(claim, verdict, margin)
-    return verdict, f"{claim.note}{opening}: {_numbers(contrast)}.{_remarks(claim, verdict, contrast)}"
-
-
-def _statement(claim: Claim, verdict: Verdict = SUPPORTED) -> str:
-    verbs = {
-        "outperforms": ("outperforms", "does not outperform"),
-        "not outperformed": ("is not significantly outperformed by", "is significantly outperformed by"),
-        "non-inferior": ("is not inferior to", "is inferior to"),
-    }
-    verb = verbs[claim.rule][verdict == REFUTED]
-    return f"condition {claim.focal} {verb} condition {claim.other}"
-
-
-def _opening(claim: Claim, verdict: Verdict, margin: float) -> str:
-    sized = claim.rule == "non-inferior" or (claim.rule == "outperforms" and verdict == REFUTED)
-    by = f" by {margin:g} or more" if sized else ""
-    lead = {SUPPORTED: "Supported", REFUTED: "Not supported", UNDECIDED: "Undecided whether"}[verdict]
-    return f"{lead}{' ' if verdict == UNDECIDED else ', '}{_statement(claim, verdict)}{by}"
-
-
-def _numbers(row: Mapping[str, Any]) -> str:
-    return (
-        f"advantage {row['difference']:.4f} {row['metric']}, 95 % interval {row['low']:.4f} to "
-        f"{row['high']:.4f}, Holm-adjusted p = {row['p_holm']:.2g} ({row['n_folds']} folds, "
-        f"{row['n_labels']} label{'s' if row['n_labels'] > 1 else ''}, {row['n_instances']} test instances)"
+        sentence = f"{team} cannot be compared with {claim.against} {place}: {contrast['reason']}."
+        return Judgement(UNDECIDED, sentence, claim.note)
+    verdict = verdict_on(claim.rule, contrast)
+    clause = PHRASES[claim.rule][verdict].format(other=claim.against, margin=contrast["margin"])
+    numbers = (
+        f"{contrast['difference']:+.4f} {contrast['metric']} (95 %: {contrast['low']:+.4f} to {contrast['high']:+.4f})"
     )
+    detail = [claim.note, _test(claim, verdict, contrast), _sizes(contrast), *_remarks(claim, verdict, contrast)]
+    return Judgement(verdict, f"{team} {clause} {place}: {numbers}.", " ".join(part for part in detail if part))
 
 
-def _remarks(claim: Claim, verdict: Verdict, contrast: Mapping[str, Any]) -> str:
-    remarks = ""
+def _place(task: str) -> str:
+    """Where a contrast was measured: ``on text``, ``on text (Food)``."""
+    kind, _, rating = task.partition(":")
+    return f"on {kind} ({rating})" if rating else f"on {kind}"
+
+
+def _test(claim: Claim, verdict: Verdict, row: Mapping[str, Any]) -> str:
+    """The test that the verdict rests on, with what needs explaining about it."""
+    if claim.rule != "outperforms":
+        small = claim.rule == "comparable" and verdict == REFUTED and row["low"] > -row["margin"]
+        return (
+            f"Tested with the margin of {row['margin']:g} {row['metric']} declared before the run, not adjusted for "
+            f"other contrasts: p = {row['noninferior_p']:.2g} for a loss of the margin or more."
+            f"{' The loss is real, but smaller than the margin.' if small else ''}"
+        )
+    sentence = f"p = {row['p_holm']:.2g}, adjusted for {row['n_family']} planned contrasts (Holm)."
+    if row["p"] < LEVEL <= row["p_holm"]:
+        sentence += " Its own interval excludes 0, but among so many contrasts that may be chance."
+    return sentence
+
+
+def _sizes(row: Mapping[str, Any]) -> str:
+    labels = f"{row['n_labels']} label{'s' if row['n_labels'] > 1 else ''}"
+    counted = f"{row['n_instances']:,} test instances"
+    if row["n_distinct"] < row["n_instances"]:
+        counted += f" of {row['n_distinct']:,} distinct ones"
+    if not pd.isna(row["n_groups"]):
+        counted += f" in {row['n_groups']:,} groups"
+    return f"{row['n_folds']} folds, {labels}, {counted}; {row['df']:.0f} degrees of freedom."
+
+
+def _remarks(claim: Claim, verdict: Verdict, row: Mapping[str, Any]) -> list[str]:
+    remarks = []
+    if row["few_groups"]:
+        remarks.append("Few or very unequal groups: the interval is wide, and another choice of groups may change it.")
     if verdict == UNDECIDED:
-        remarks += f" A single test at 5 % would find a true difference of {contrast['mdd']:.4f} four times in five."
+        remarks.append(f"A single test at 5 % would find a true difference of {row['mdd']:.4f} four times in five.")
     if claim.rule != "non-inferior":
-        remarks += f" The plan's own rule (standard errors over folds): {contrast['plan_rule']}."
-    if claim.diagnosis and verdict == REFUTED:
-        remarks += f" By the plan, {claim.diagnosis}."
-    if claim.diagnosis and verdict == UNDECIDED:
-        remarks += f" If it does not, by the plan {claim.diagnosis}."
+        remarks.append(f"The plan's own rule (standard errors over folds): {row['plan_rule']}.")
+    # Where the plan's own rule, or the interval, sees an advantage, the plan's diagnosis would contradict it.
+    if claim.diagnosis and row["low"] <= 0 and row["plan_rule"] != f"{claim.focal} is better":
+        if verdict == REFUTED:
+            remarks.append(f"By the plan, {claim.diagnosis}.")
+        if verdict == UNDECIDED:
+            remarks.append(f"If it does not outperform it, by the plan {claim.diagnosis}.")
     return remarks

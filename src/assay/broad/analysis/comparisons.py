@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from assay.broad.analysis.claims import CLAIMS, LEVEL, judge
+from assay.broad.analysis.claims import CLAIMS, judge
 from assay.broad.analysis.scores import Scores
-from assay.broad.analysis.two_component import standard_errors_apart, two_component, with_folds_redrawn
+from assay.broad.analysis.two_component import standard_errors_apart, with_folds_redrawn
 from assay.broad.conditions import Contrast
 from assay.broad.data.dataset import Array
 from assay.stats.bootstrap import ranking_stability
 from assay.stats.equivalence import equivalence_p, minimum_detectable_difference, noninferiority_p, student_posterior
+from assay.stats.multiplicity import benjamini_hochberg, holm
 from assay.stats.paired import paired_t_p, sign_p, standard_error, wilcoxon_p
 
 FOCAL = 6  # the condition of most interest (§5.2): planned contrasts start from it, and teams are ranked by it
@@ -33,22 +36,19 @@ def compared(scores: Scores, contrast: Contrast, team: str, margin: float) -> di
     a = sign * scores.means(focal)
     b = sign * scores.means(other)
     d = a - b
-    v_test = scores.test_variance(focal, other)
-    interval = two_component(d, v_test)
-    conservative = two_component(d, v_test, reference="t")
-    noninferior_p = noninferiority_p(interval.difference, interval.variance, margin)
-    equivalent_p = equivalence_p(interval.difference, interval.variance, margin)
-    posterior = student_posterior(interval.difference, interval.variance, len(d) - 1, margin)
+    interval = scores.interval(d, scores.test_variance(focal, other))
+    estimate = (interval.difference, interval.variance)
+    posterior = student_posterior(*estimate, min(len(d) - 1, interval.df), margin)
     return row | {
         "status": "ok", "reason": "",
         "difference": interval.difference, "low": interval.low, "high": interval.high, "p": interval.p,
         "plan_rule": _plan_rule(a, b, contrast.focal, contrast.other),
-        "noninferior": interval.low > -margin, "noninferior_p": noninferior_p,
-        "equivalent": equivalent_p < LEVEL, "equivalent_p": equivalent_p,
+        "noninferior": interval.low > -margin, "noninferior_p": noninferiority_p(*estimate, margin, interval.df),
+        "equivalent": -margin < interval.low and interval.high < margin,
+        "equivalent_p": equivalence_p(*estimate, margin, interval.df),
         "p_better": posterior.better, "p_comparable": posterior.equal, "p_worse": posterior.worse,
-        "mdd": minimum_detectable_difference(interval.variance),
-        "v_fold": interval.v_fold, "v_test": interval.v_test,
-        "low_t": conservative.low, "high_t": conservative.high, "p_t": conservative.p,
+        "mdd": minimum_detectable_difference(interval.variance, df=interval.df),
+        "v_fold": interval.v_fold, "v_test": interval.v_test, "df": interval.df, "few_groups": scores.extent.few,
         "paired_t_p": paired_t_p(d), "wilcoxon_p": wilcoxon_p(d), "sign_p": sign_p(d),
         **scores.sizes(focal),
     }  # fmt: skip
@@ -65,14 +65,15 @@ def by_label(scores: Scores, contrast: Contrast, team: str) -> list[dict[str, An
     rows = []
     for c, label in enumerate(scores.labels):
         if np.isfinite(d[:, c]).all():
-            interval = two_component(d[:, c], float(np.nanvar(drawn[c], ddof=1)))
+            v_test = scores.extent.inflation * float(np.nanvar(drawn[c], ddof=1))
+            interval = scores.interval(d[:, c], v_test)
             numbers = {
                 "difference": interval.difference,
                 "low": interval.low,
                 "high": interval.high,
                 "p": interval.p,
             }
-            sizes = {"n_folds": len(d), "n_instances": scores.instances}
+            sizes = {"n_folds": len(d), "n_instances": scores.extent.instances}
             rows.append({**_names(scores, contrast, team), "label": label, **numbers, **sizes})
     return rows
 
@@ -100,9 +101,9 @@ def ranked(scores: Scores, seed: int) -> list[dict[str, Any]]:
         row |= {"value": means.mean(), "se": float(standard_error(means)), **scores.sizes(run)}
         if len(in_order) > 1:
             _, neighbour = in_order[place - 1 if place else 1]
-            interval = two_component(means - scores.means(neighbour), scores.test_variance(run, neighbour))
+            interval = scores.interval(means - scores.means(neighbour), scores.test_variance(run, neighbour))
             apart = standard_errors_apart(means, scores.means(neighbour))
-            row["tied"] = interval.low <= 0 <= interval.high
+            row["tied"] = interval.low <= 0 <= interval.high or scores.extent.units < 2
             row["plan_rule"] = "standard errors apart" if apart else "standard errors overlap"
         rows.append({"plan_rule": "", "stability": stability, **row})
     for team in scores.teams:
@@ -124,6 +125,8 @@ def _missing_reason(scores: Scores, contrast: Contrast, team: str) -> str:
             return f"there is no run of condition {condition} for team {team}"
         if run not in scores.values:
             return f"run {run} has no predictions to score: {scores.reasons[run]}"
+    if scores.extent.units < 2:
+        return "all test instances belong to one group, which cannot show how results vary between groups"
     return ""
 
 
@@ -133,35 +136,46 @@ def _plan_rule(a: Array, b: Array, focal: int, other: int) -> str:
     return f"{focal if a.mean() > b.mean() else other} is better"
 
 
-def adjust(rows: list[dict[str, Any]], column: str, rule: Any, only: str = "") -> None:
-    """Write p values adjusted for multiple tests into rows, within each family (a task, or all its ratings together).
+def adjust_planned(rows: list[dict[str, Any]]) -> None:
+    """Adjust the p values of the planned contrasts by Holm, within each family (a task, or all its ratings together).
+
+    The family is what was planned: a contrast that could not be computed still counts, so that a missing run never
+    makes it easier for the others. ``n_family`` is its size.
+    """
+    for members in _families([row for row in rows if row["planned"]]):
+        adjusted = holm(np.array([row.get("p", np.nan) for row in members]), family=len(members))
+        for row, p in zip(members, adjusted, strict=True):
+            row |= {"p_holm": float(p), "n_family": len(members)}
+
+
+def adjust_labels(rows: list[dict[str, Any]]) -> None:
+    """Adjust the p values of the labels by Benjamini and Hochberg, within each family: they only explore."""
+    for members in _families(rows):
+        for row, p in zip(members, benjamini_hochberg(np.array([row["p"] for row in members])), strict=True):
+            row["p_bh"] = float(p)
+
+
+def _families(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    families: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        before, colon, _ = str(row["task"]).partition(":")
+        families.setdefault(before + colon, []).append(row)
+    return list(families.values())
+
+
+def judged(contrasts: list[dict[str, Any]], teams: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Judge every claim for each task and team: rows of the table of claims.
 
     Args:
-        rows: Rows of a table; those with a ``p`` are adjusted.
-        column: Column for the adjusted values.
-        rule: Gives the adjusted p values of a family.
-        only: Column that must be true for a row to be adjusted; empty for all rows.
+        contrasts: Rows of the table of contrasts.
+        teams: Names of the teams by letter, for the sentences.
     """
-    chosen = [row for row in rows if "p" in row and (not only or row[only])]
-
-    def family(row: dict[str, Any]) -> str:
-        before, colon, _ = str(row["task"]).partition(":")
-        return before + colon
-
-    for name in dict.fromkeys(family(row) for row in chosen):
-        members = [row for row in chosen if family(row) == name]
-        for row, p in zip(members, rule(np.array([row["p"] for row in members])), strict=True):
-            row[column] = float(p)
-
-
-def judged(contrasts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Judge every claim for each task and team: rows of the table of claims."""
     rows = []
     for task, team in dict.fromkeys((row["task"], row["team"]) for row in contrasts):
         for claim in CLAIMS:
             for row in contrasts:
                 if (row["task"], row["team"], row["contrast"]) == (task, team, claim.contrast):
-                    verdict, sentence = judge(claim, row)
-                    columns = {"contrast": claim.contrast, "verdict": verdict, "sentence": sentence}
+                    judgement = judge(claim, row, teams.get(team, f"Team {team}"))
+                    columns = {"contrast": claim.contrast, **asdict(judgement)}
                     rows.append({"task": task, "team": team, "claim": claim.name, **columns})
     return rows

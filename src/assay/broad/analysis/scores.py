@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from assay.broad.analysis.two_component import resampled_scores
+from assay.broad.analysis.extent import Extent, drawn_units, extent
+from assay.broad.analysis.two_component import Interval, resampled_scores, two_component
 from assay.broad.data.dataset import Array
 from assay.broad.metrics import Metric
 from assay.core.errors import AssayError
@@ -49,8 +50,9 @@ class TaskTruth:
         labels: Names of the classes, or of the one rating.
         targets: True values, test instances × labels.
         groups: Number of the group (film, restaurant) of each instance: whole groups are resampled. Tasks whose names
-            are the same before the colon share group numbers and draws. Where there are no groups but the test sets
-            of several ratings overlap, give the numbers of the instances.
+            are the same before the colon share group numbers and draws.
+        ids: Id of each instance. Where there are no groups, a review that is in the test sets of several ratings is
+            told by its id and drawn for all of them together.
     """
 
     task: str
@@ -58,8 +60,12 @@ class TaskTruth:
     labels: tuple[str, ...]
     targets: Array
     groups: Array | None = None
+    ids: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
+        for what, given in (("groups", self.groups), ("ids", self.ids)):
+            if given is not None and len(given) != len(self.targets):
+                raise AssayError(f"{self.task}: there are {len(given)} {what} for {len(self.targets)} test instances")
         if self.targets.ndim != 2 or self.targets.shape[1] != len(self.labels):
             raise AssayError(f"{self.task}: targets are {self.targets.shape} for {len(self.labels)} labels")
 
@@ -82,7 +88,7 @@ class Scores:
         values: The metric for each run, folds × labels.
         draws: The metric in resampled test sets for each run, folds × labels × draws.
         reasons: Why a run has no values, for each run without them.
-        instances: Number of test instances.
+        extent: How many test instances there are, and how many of them are independent.
     """
 
     task: str
@@ -93,7 +99,7 @@ class Scores:
     values: dict[str, Array]
     draws: dict[str, Array]
     reasons: dict[str, str]
-    instances: int
+    extent: Extent
 
     @property
     def teams(self) -> list[str]:
@@ -117,13 +123,19 @@ class Scores:
 
     def test_variance(self, run: str, other: str) -> float:
         """Variance over test sets of the difference between two runs, each the mean over labels and folds."""
-        return float(np.nanvar((self.drawn(run) - self.drawn(other)).mean(axis=0), ddof=1))
+        return self.extent.inflation * float(np.nanvar((self.drawn(run) - self.drawn(other)).mean(axis=0), ddof=1))
 
-    def sizes(self, run: str) -> dict[str, int]:
-        """The numbers of folds, labels and instances that the values of a run rest on."""
+    def interval(self, differences: Array, v_test: float) -> Interval:
+        """Interval of a mean difference over folds, with the degrees of freedom that folds and test set give."""
+        return two_component(differences, v_test, units=self.extent.effective)
+
+    def sizes(self, run: str) -> dict[str, int | None]:
+        """The numbers of folds, labels, instances and groups that the values of a run rest on."""
         folds, _ = self.values[run].shape
         known = int(np.isfinite(self.values[run]).all(axis=0).sum())
-        return {"n_folds": folds, "n_labels": known, "n_instances": self.instances}
+        e = self.extent
+        counts = {"n_instances": e.instances, "n_distinct": e.distinct, "n_groups": e.groups}
+        return {"n_folds": folds, "n_labels": known, **counts}
 
     def statuses(self) -> list[dict[str, Any]]:
         """Rows of the table of statuses, one for each run."""
@@ -171,7 +183,7 @@ def scored(
     Args:
         truth: The truth about the test instances of the task.
         runs: The runs of the task.
-        truths: The truths of all tasks; those of the same family share draws of groups.
+        truths: The truths of all tasks; those of the same family share draws.
         bootstrap: Number of random draws of the test set; 0 for none.
         seed: Seed of the random draws.
     """
@@ -195,26 +207,28 @@ def scored(
     values = {run: np.stack([truth.metric.values(truth.targets, fold) for fold in p]) for run, p in usable}
     draws: dict[str, Array] = {}
     if bootstrap and usable:
-        shared = truth.groups is not None
-        family_groups = [t.groups for t in truths if t.family == truth.family and t.groups is not None]
+        family = [t for t in truths if t.family == truth.family]
+        units = dict(zip([t.task for t in family], drawn_units(*_groups_and_ids(family)), strict=True))
+        shared = units[truth.task] is not None
         drawn = resampled_scores(
             truth.metric,
             truth.targets,
             np.concatenate([p for _, p in usable]),
             bootstrap,
             [seed, zlib.crc32((truth.family if shared else truth.task).encode())],
-            truth.groups,
-            np.concatenate(family_groups) if shared else None,
+            units[truth.task],
+            np.concatenate([u for u in units.values() if u is not None]) if shared else None,
         )
         draws = dict(zip(values, np.split(drawn, len(usable)), strict=True))
     name = truth.metric.name
-    instances = len(truth.targets)
-    return Scores(truth.task, truth.metric, name, truth.labels, tuple(runs), values, draws, reasons, instances)
+    of_task = extent([len(truth.targets)], *_groups_and_ids([truth]))
+    return Scores(truth.task, truth.metric, name, truth.labels, tuple(runs), values, draws, reasons, of_task)
 
 
 def combined(truths: Sequence[TaskTruth], scored: Sequence[Scores]) -> Iterable[Scores]:
     """Combine tasks such as ``text:Overall`` and ``text:Food`` into one task ``text`` that has all their labels."""
     for family in dict.fromkeys(t.family for t in truths if t.family != t.task):
+        members = [t for t in truths if t.family == family]
         parts = [s for t, s in zip(truths, scored, strict=True) if t.family == family]
         runs = tuple({r.run: r for part in parts for r in part.runs}.values())
         values: dict[str, Array] = {}
@@ -230,8 +244,12 @@ def combined(truths: Sequence[TaskTruth], scored: Sequence[Scores]) -> Iterable[
                     draws[run] = np.concatenate([part.draws[run] for part in parts], axis=1)
         metric = parts[0].metric
         labels = tuple(label for part in parts for label in part.labels)
-        instances = sum(part.instances for part in parts)
-        yield Scores(family, metric, f"m{metric.name}", labels, runs, values, draws, reasons, instances)
+        together = extent([len(t.targets) for t in members], *_groups_and_ids(members))
+        yield Scores(family, metric, f"m{metric.name}", labels, runs, values, draws, reasons, together)
+
+
+def _groups_and_ids(truths: Sequence[TaskTruth]) -> tuple[list[Array | None], list[tuple[str, ...] | None]]:
+    return [t.groups for t in truths], [t.ids for t in truths]
 
 
 def _mean(values: Array, axis: int) -> Array:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from scipy import stats
@@ -20,6 +19,7 @@ from assay.broad.metrics import Metric
 from assay.core.errors import AssayError
 from assay.core.progress import report
 from assay.stats.bootstrap import counts, picks, require_spread
+from assay.stats.degrees_of_freedom import welch_satterthwaite
 from assay.stats.paired import finite_row, standard_error, two_sided_p
 
 
@@ -36,7 +36,10 @@ def standard_errors_apart(a: Array, b: Array) -> bool:
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean difference with its confidence interval, two-sided p value and the two parts of its variance."""
+    """A mean difference with its confidence interval, two-sided p value and the two parts of its variance.
+
+    ``df`` are the degrees of freedom of Student's t that the interval and p rest on; infinite for the normal law.
+    """
 
     difference: float
     low: float
@@ -44,6 +47,7 @@ class Interval:
     p: float
     v_fold: float
     v_test: float
+    df: float
 
     @property
     def variance(self) -> float:
@@ -51,23 +55,26 @@ class Interval:
         return self.v_fold + self.v_test
 
 
-def two_component(
-    differences: Array, v_test: float, confidence: float = 0.95, reference: Literal["z", "t"] = "z"
-) -> Interval:
+def two_component(differences: Array, v_test: float, confidence: float = 0.95, units: float | None = None) -> Interval:
     """Interval of the mean difference from the spread over folds and the chance of the test set.
 
-    d̄ ± q·√(s_d²/K + v_test), q the quantile of the normal distribution, or of t with K − 1 degrees of freedom.
+    d̄ ± q·√(s_d²/K + v_test), q the quantile of Student's t. Its degrees of freedom are those of the sum: K − 1 for the
+    folds and G − 1 for a test set of G independent units, combined by Welch and Satterthwaite. Where the test set is
+    large and the folds vary little this is the normal law; with few groups the tails are as heavy as they should be.
 
     Args:
         differences: d_i for each of K folds.
         v_test: Variance of the mean difference over test sets: of `resampled_scores`, or `rmse_test_variance`.
         confidence: Probability with which the interval is to hold the true difference.
-        reference: ``"z"``, or ``"t"``, which is conservative.
+        units: Number of independent units (instances, groups) of the test set, `effective_groups` where they are
+            unequal; None for the normal law, which takes both variances to be known.
 
     Example:
         >>> interval = two_component(np.array([0.1, 0.3]), v_test=0.03)
         >>> round(interval.low, 3), round(interval.high, 3)      # 0.2 ± 1.96·√(0.01 + 0.03)
         (-0.192, 0.592)
+        >>> round(two_component(np.array([0.1, 0.3]), v_test=0.03, units=10).df, 6)      # 0.04²/(0.01²/1 + 0.03²/9)
+        8.0
     """
     d = finite_row(differences)
     if not v_test >= 0:
@@ -76,11 +83,11 @@ def two_component(
         raise AssayError(f"confidence={confidence} is not between 0 and 1: use 0.95")
     mean = float(d.mean())
     v_fold = float(d.var(ddof=1) / len(d))
-    df = len(d) - 1 if reference == "t" else None
-    upper = (1 + confidence) / 2
+    # Groups of very unequal size may be worth fewer than two, but a variance that can be computed has one degree.
+    df = float("inf") if units is None else welch_satterthwaite([v_fold, v_test], [len(d) - 1, max(units - 1, 1)])
     error = float(np.sqrt(v_fold + v_test))
-    half_width = float(stats.norm.ppf(upper) if df is None else stats.t.ppf(upper, df)) * error
-    return Interval(mean, mean - half_width, mean + half_width, two_sided_p(mean, error, df), v_fold, float(v_test))
+    half_width = float(stats.t.ppf((1 + confidence) / 2, df)) * error
+    return Interval(mean, mean - half_width, mean + half_width, two_sided_p(mean, error, df), v_fold, float(v_test), df)
 
 
 def resampled_scores(

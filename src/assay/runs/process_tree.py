@@ -70,6 +70,15 @@ def tree_bytes(pid: int, more_than: float = 0) -> int:
     return min(sum(shares), resident) if any(shares) else resident
 
 
+def machine_bytes() -> int:
+    """Memory of this machine, or of the container that this process is in."""
+    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for file in ("memory.max", "memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):  # there is no such limit
+            sizes.append(int(Path("/sys/fs/cgroup", file).read_text()))
+    return min(sizes)
+
+
 def _proportional(pid: int) -> int:
     """Memory of a process, of which it has a share where several processes have the same."""
     for line in (_read(f"{pid}/smaps_rollup") or b"").splitlines():

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import pickle
 import resource
 import socket
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -23,10 +23,13 @@ from assay.broad.run.results import Results, RunRecord
 from assay.broad.tasks import View
 from assay.core.errors import AssayError, first_line
 from assay.core.folder import Folder
+from assay.core.lock import NAME as LOCK
 from assay.core.progress import begin_stage, report
 from assay.runs.executor import Job, Limits, Lost, Resources, Workers, execute, start_ray
+from assay.runs.process_tree import machine_bytes
 
 RETRIES = 3  # of a run whose Ray worker is lost
+USABLE = 0.9  # of a machine's memory, for all runs at a time
 PRELOAD = ("assay.broad.run.processes", "sklearn.svm", "sklearn.linear_model")
 
 
@@ -35,32 +38,34 @@ class Order:
     """One run to do, as a process is told it.
 
     Args:
-        view: File with the task as systems may see it.
+        task: Name of the task.
+        view: The task as systems may see it.
         job: What to run.
         results: Folder of the evaluation.
         features: Folder of kept features.
         forbidden: Where labels are.
-        limit_s: Seconds that one fit may take; None for no limit.
-        threads: Of this process.
+        limit_s: Seconds that one stage may take; None for no limit.
+        memory_bytes: Memory that the run may take with everything it starts; None for its share of the machine's.
+        threads: Number of cores that the run uses; None for its share of the machine's or the cluster's.
         anew: Whether folds that are done are done again, each written over when its successor is there.
     """
 
     task: str
-    view: str
+    view: View | None
     job: RunJob
     results: str
     features: str
-    forbidden: tuple[str, ...]
+    forbidden: tuple[str, ...] = ()
     limit_s: float | None = None
-    threads: int = 1
+    memory_bytes: int | None = None
+    threads: int | None = None
     anew: bool = False
 
 
-def do(order: Order) -> RunRecord:
+def do(view: View, kept: None, order: Order) -> RunRecord:
     """One run in this process; whatever a system does wrong becomes a status."""
-    torch.set_num_threads(order.threads)
+    torch.set_num_threads(order.threads or 1)
     results = Results(order.results)
-    view: View = pickle.loads(Path(order.view).read_bytes())
     store = FeatureStore(Folder(order.features))
     run = RunCondition(view, order.job, results, store, order.forbidden, begin_stage, order.anew)
     try:
@@ -71,6 +76,8 @@ def do(order: Order) -> RunRecord:
         record = run.record("not applicable", str(error))
     except AssayError as error:
         record = run.record("failed", str(error))
+    except MemoryError as error:
+        record = run.record("out of memory", first_line(error))
     except Exception as error:
         record = run.record("failed", f"{type(error).__name__}: {first_line(error)}", traceback.format_exc())
     if record != results.read_run(record.task, record.run):
@@ -80,15 +87,11 @@ def do(order: Order) -> RunRecord:
     return record
 
 
-def _do(streamed: None, kept: None, order: Order) -> RunRecord:
-    return do(order)
-
-
 def work(orders: Sequence[Order], processes: int = 1, ray: bool | str = False) -> Iterator[RunRecord]:
     """Do all of them, some at a time, each in a process of its own, and say how each went as it ends.
 
-    On a Ray cluster a run has a core for each of its threads, and a GPU if one of its modules asks for it. Where its
-    worker or its node is lost it is done again, up to `RETRIES` times; then its status is ``failed``.
+    On a Ray cluster a run asks for its cores, its memory where that is limited, and a GPU if one of its modules does.
+    Where its worker or its node is lost it is done again, up to `RETRIES` times; then its status is ``failed``.
     """
     if processes < 1:
         raise AssayError(f"processes={processes} must be at least 1")
@@ -96,35 +99,53 @@ def work(orders: Sequence[Order], processes: int = 1, ray: bool | str = False) -
     if ray and orders:
         outcomes = execute(partial(_on_a_node, here=Path.cwd()), _for_cluster(orders, ray), Workers(ray=ray))
     else:
-        jobs = [Job(order, limits=Limits(order.limit_s)) for order in orders]
-        outcomes = execute(_do, jobs, Workers(processes, fresh=True, preload=PRELOAD))
-    for number, outcome in enumerate(outcomes, 1):
-        record = outcome.result
-        if isinstance(record, Lost):
-            record = _lost(outcome.job.own, "timeout" if record.timeout else "failed", record.reason)
-        report("runs", number, len(orders))
-        yield record
+        jobs = [_job(order, processes) for order in orders]
+        outcomes = execute(do, jobs, Workers(processes, fresh=True, preload=PRELOAD))
+    with closing(outcomes):
+        for number, outcome in enumerate(outcomes, 1):
+            record = outcome.result
+            if isinstance(record, Lost):
+                status = "timeout" if record.timeout else "out of memory" if record.out_of_memory else "failed"
+                record = _lost(outcome.job.own, status, record.reason)
+            report("runs", number, len(orders))
+            yield record
+
+
+def _job(order: Order, processes: int) -> Job:
+    """An order for this machine, with its share of what the machine has where nothing else is said."""
+    threads = order.threads or max((os.cpu_count() or 1) // processes, 1)
+    memory = order.memory_bytes or int(machine_bytes() * USABLE / processes)
+    own = replace(order, view=None, threads=threads, memory_bytes=memory)
+    return Job(own, streamed=order.view, limits=Limits(order.limit_s, memory))
 
 
 def _for_cluster(orders: Sequence[Order], address: bool | str) -> Iterator[Job]:
     """The orders with what each needs of the cluster; one that no node can meet is an error."""
     ray = start_ray(address)
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    most = max(int(node.get("CPU", 0)) for node in nodes)
+    cores = [int(node.get("CPU", 0)) for node in nodes]
     if any(order.job.on_gpu for order in orders) and not any(node.get("GPU", 0) for node in nodes):
         raise AssayError("a module asks for device=cuda, and no node of the Ray cluster has a GPU")
+    memory = max(int(node.get("memory", 0)) for node in nodes)
     for order in orders:
-        cores = max(min(order.threads, most), 1)
-        yield Job(replace(order, threads=cores), resources=Resources(cores, int(order.job.on_gpu), RETRIES))
+        if (order.memory_bytes or 0) > memory:
+            raise AssayError(
+                f"memory_gib={(order.memory_bytes or 0) / 2**30:g}: the largest node of the Ray cluster has "
+                f"{memory / 2**30:.1f} GiB"
+            )
+        share = max(min(order.threads or sum(cores) // len(orders), max(cores)), 1)  # all cores, if runs are few
+        needs = Resources(share, int(order.job.on_gpu), RETRIES, order.memory_bytes or 0)
+        yield Job(replace(order, view=None, threads=share), streamed=order.view, resources=needs)
 
 
-def _on_a_node(streamed: None, kept: None, order: Order, here: Path) -> RunRecord:
+def _on_a_node(view: View, kept: None, order: Order, here: Path) -> RunRecord:
     """One run on a node of a cluster, still in a process of its own; the folder is one that all nodes see."""
-    if not Path(order.view).exists():
+    if not (Path(order.results) / LOCK).exists():
         raise AssayError(f"{socket.gethostname()} does not see {order.results}: use a folder that all nodes share")
     if here.is_dir():  # data may be named relative to it
         os.chdir(here)
-    return next(iter(work([order])))
+    memory = order.memory_bytes or int(machine_bytes() * USABLE * (order.threads or 1) / (os.cpu_count() or 1))
+    return next(iter(work([replace(order, view=view, memory_bytes=memory)])))
 
 
 def _lost(order: Order, status: str, reason: str) -> RunRecord:

@@ -6,9 +6,11 @@ import io
 import json
 import logging
 import lzma
+import shutil
 import zipfile
 import zlib
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,8 +28,10 @@ _DAMAGE = (
 )  # fmt: skip
 DONE = ("done", "non-conforming", "pre-trained")  # statuses whose predictions count
 STATUSES = (
-    *DONE, "failed", "timeout", "invalid", "peeked", "learned at test time", "not applicable", "missing",
+    *DONE, "failed", "timeout", "out of memory", "invalid", "peeked", "learned at test time", "not applicable",
+    "missing",
 )  # fmt: skip
+SCRATCH = "work/scratch"  # folder for what runs write and nobody reads afterwards
 CHECKS = ("team", "task", "requirement", "status", "what", "system")  # columns of the table of conformance
 
 
@@ -117,11 +121,16 @@ class Results:
         self.folder.write(f"{_run_folder(record.task, record.run)}/run.json", as_json(asdict(record)))
 
     def read_run(self, task: str, run: str) -> RunRecord:
-        """Read the record of a run; its status is ``missing`` if there is no record."""
+        """Read the record of a run; its status is ``missing`` if there is no record, or if that is damaged."""
         name = f"{_run_folder(task, run)}/run.json"
         if not self.folder.exists(name):
             return RunRecord(task, run, "missing", "not run yet")
-        return RunRecord(**json.loads(self.folder.read(name)))
+        data = self.folder.read(name)
+        try:
+            return RunRecord(**json.loads(data))
+        except (TypeError, ValueError) as error:
+            log.warning("%s is damaged (%s): the run is done anew", self.folder.path(name), first_line(error))
+            return RunRecord(task, run, "missing", "its record is damaged")
 
     def write_truth(self, task: str, targets: Array, groups: Array | None, ids: tuple[str, ...]) -> None:
         """Write the truth about the test instances: for the analysis, never for a system."""
@@ -170,8 +179,19 @@ class Results:
         """Read the manifest."""
         if not self.folder.exists("manifest.json"):
             raise AssayError(f"{self.folder.url} is not the folder of a broad evaluation: it has no manifest.json")
-        manifest: dict[str, Any] = json.loads(self.folder.read("manifest.json"))
+        manifest: dict[str, Any] = self.folder.read_json("manifest.json")
         return manifest
+
+    def sweep(self) -> None:
+        """Remove what drivers that were killed left behind; for the one that holds the folder's lock.
+
+        That is what they were about to write, the scratch folders of their runs, and tasks with their training labels
+        as earlier versions wrote them.
+        """
+        place = Path(self.folder.path())
+        for left in [*place.rglob(".tmp-*"), *(place / "work").glob("*.view")]:
+            left.unlink(missing_ok=True)
+        shutil.rmtree(place / SCRATCH, ignore_errors=True)
 
 
 def safe(task: str) -> str:

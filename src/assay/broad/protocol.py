@@ -18,6 +18,7 @@ from assay.broad.data.dataset import Dataset, Modality
 from assay.broad.data.features import FeatureStore
 from assay.broad.data.partition import commitment
 from assay.broad.metrics import METRICS
+from assay.broad.registration import register, registered
 from assay.broad.run.job import Job, make_job
 from assay.broad.run.processes import Order, work
 from assay.broad.run.results import DONE, Results, RunRecord
@@ -241,7 +242,7 @@ def analyze(folder: str) -> Analysis:
 
 
 def _analyze(results: Results, manifest: Mapping[str, Any]) -> Analysis:
-    protocol = manifest["protocol"]
+    protocol = registered(results)
     runs, truths = _read_results(results)
     analysis = analyze_results(
         [run for run in runs if "." not in run.run],
@@ -343,6 +344,7 @@ def _write_manifest(
     settings = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(protocol).items()}
     manifest = {
         "written": now(),
+        "registration": register(results, settings),
         "commitment": commitment(secret),
         "protocol": settings | {"margin": dict(protocol.margin)},
         "tasks": task_entries,

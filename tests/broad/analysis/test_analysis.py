@@ -138,7 +138,7 @@ def test_a_contrast_is_what_the_pure_functions_say():
     assert row["mdd"] == pytest.approx(quantiles * np.sqrt(found.variance)) and row["df"] == pytest.approx(found.df)
     assert row["wilcoxon_p"] == wilcoxon_p(d) and row["noninferior"] == (found.low > -0.02)
     assert row["p_better"] + row["p_comparable"] + row["p_worse"] == pytest.approx(1)
-    assert row["equivalent"] == (-0.02 < found.low and found.high < 0.02) and not row["few_groups"]
+    assert row["equivalent"] == (found.low > -0.02 and found.high < 0.02) and not row["few_groups"]
     assert row["noninferior_p"] == pytest.approx(stats.t(found.df).sf((found.difference + 0.02) / found.variance**0.5))
 
 

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+
+from assay import AssayError
+from assay.broad.protocol import Protocol
+from assay.broad.registration import FILE, register, registered, rules_hash
+from assay.broad.run.results import Results, RunRecord, as_json
+
+
+def settings(**changes):
+    return vars(Protocol(**changes))
+
+
+def started(tmp_path, **changes):
+    """An evaluation whose rules are registered, and whose first run is done."""
+    results = Results(str(tmp_path))
+    protocol = settings(**changes)
+    results.write_manifest({"written": "2026-01-02T10:00", "protocol": json.loads(json.dumps(protocol, default=dict))})
+    register(results, protocol)
+    results.write_run(RunRecord("video", "1", "done"))
+    return results
+
+
+def test_the_margin_is_registered_before_the_first_result_with_a_hash_of_all_rules(tmp_path):
+    results = Results(str(tmp_path))
+    digest = register(results, settings(margin={"MAP": 0.03, "RMSE": 0.02}))
+    record = results.folder.read_json(FILE)
+    assert record["rules"]["margin"] == {"MAP": 0.03, "RMSE": 0.02} and record["sha256"] == digest
+    assert hashlib.sha256(json.dumps(record["rules"], sort_keys=True).encode()).hexdigest() == digest
+    assert not results.folder.exists("runs")
+
+
+def test_before_there_are_results_the_rules_may_still_change(tmp_path):
+    results = Results(str(tmp_path))
+    first = register(results, settings())
+    assert register(results, settings(margin={"MAP": 0.05, "RMSE": 0.05})) != first
+    assert results.folder.read_json(FILE)["rules"]["margin"]["RMSE"] == 0.05
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"margin": {"MAP": 0.02, "RMSE": 0.1}}, "margin MAP 0.02, RMSE 0.02 to MAP 0.02, RMSE 0.1"),
+        ({"bootstrap": 200}, "bootstrap 1000 to 200"),
+        ({"ratings": ("Food",)}, r"ratings all to \['Food'\]"),
+    ],
+)
+def test_once_there_are_results_a_changed_rule_is_refused_and_named(tmp_path, changes, named):
+    results = started(tmp_path)
+    with pytest.raises(AssayError, match=f"this would change {named}: set them back"):
+        register(results, settings(**changes))
+    assert register(results, settings(limit_s=5.0, iteration=2, draft=False)) == rules_hash(settings())
+
+
+def test_a_margin_changed_by_hand_in_the_manifest_is_refused_by_the_analysis(tmp_path):
+    results = started(tmp_path)
+    assert registered(results)["margin"]["RMSE"] == 0.02
+    manifest = results.read_manifest()
+    manifest["protocol"]["margin"]["RMSE"] = 0.2
+    results.write_manifest(manifest)
+    with pytest.raises(AssayError, match=r"margin MAP 0.02, RMSE 0.02 to MAP 0.02, RMSE 0.2"):
+        registered(results)
+
+
+def test_a_registration_changed_by_hand_is_noticed(tmp_path):
+    results = started(tmp_path)
+    record = results.folder.read_json(FILE)
+    record["rules"]["margin"]["RMSE"] = 0.2
+    results.folder.write(FILE, as_json(record))
+    with pytest.raises(AssayError, match="do not have the hash beside them"):
+        registered(results)
+
+
+def test_an_older_evaluation_is_held_to_its_manifest(tmp_path):
+    results = started(tmp_path)
+    results.folder.remove(FILE)
+    assert registered(results)["margin"]["MAP"] == 0.02
+    with pytest.raises(AssayError, match="registered on 2026-01-02"):
+        register(results, settings(margin={"MAP": 0.5, "RMSE": 0.02}))
+    register(results, settings())
+    assert results.folder.exists(FILE)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from assay import AssayError
 from assay.broad import load_broad_plan
 from assay.plans.problems import Problems
 
@@ -80,3 +81,12 @@ def test_the_home_folder_is_expanded_and_the_default_is_beside_the_plan(tmp_path
 def test_the_example_has_no_problem():
     plan = load_broad_plan(TWINS)
     assert [team.letter for team in plan.teams] == ["n", "s"] and list(plan.measures) == ["invariance"]
+
+
+@pytest.mark.requirement("M2")
+def test_the_plan_may_list_what_changed_since_the_last_edition(tmp_path):
+    for changes in ("The learner's seed was fixed.", ["A new classifier.", "More reviews."]):
+        plan = load_broad_plan(write(tmp_path, GOOD | {"changes": changes}))
+        assert plan.written["changes"] == changes
+    with pytest.raises(AssayError, match="changes: is a mapping, expected a list"):
+        load_broad_plan(write(tmp_path, GOOD | {"changes": {"first": 1}}))

@@ -110,7 +110,7 @@ class BroadPlan:
         return analysis
 
 
-KEYS = ("folder", "secret", "commitment", "video", "text", "protocol", "evaluators", "teams", "measures")
+KEYS = ("folder", "secret", "commitment", "video", "text", "protocol", "evaluators", "teams", "measures", "changes")
 
 
 def load_broad_plan(path: str | Path, with_data: bool = False) -> BroadPlan:
@@ -132,6 +132,7 @@ def load_broad_plan(path: str | Path, with_data: bool = False) -> BroadPlan:
     teams = tuple(reading.each("teams", _team))
     with problems.watching():
         require_one_each(teams)
+    reading.take("changes", _changes, [])
     video, text = entries.get("video"), entries.get("text")
     if entries and video is None and text is None:
         with problems.watching():
@@ -188,6 +189,13 @@ def _secret(node: Node) -> str:
             node.fail(f"no such file {file}: write a long random line into it, and publish its commitment")
         return file.read_text().strip()
     return value
+
+
+def _changes(node: Node) -> list[str]:
+    """What changed since the last edition of the report: a sentence, or a list of them; the manifest keeps them."""
+    one = isinstance(node.value, str)
+    changes: list[str] = [convert(node, str, {})] if one else convert(node, list[str], {})
+    return changes
 
 
 def _modality(key: str, node: Node) -> Modality:

@@ -73,10 +73,18 @@ def warning_blocks(e: Evaluation) -> list[Block]:
         {"task": task, "run": run, "warning": warning, "folds": ", ".join(map(str, sorted(set(folds))))}
         for (task, run, warning), folds in folds_by_warning.items()
     ]
-    blocks: list[Block] = [Items(tuple(deviations(e)) or ("The protocol is the plan's, without deviation.",))]
+    blocks: list[Block] = [Text(f"Changes since the last edition: {'; '.join(changes(e))}.")]
+    blocks.append(Items(tuple(deviations(e)) or ("The protocol is the plan's, without deviation.",)))
     if warnings:
         return [*blocks, Table("Warnings of the runs", pd.DataFrame(warnings))]
     return [*blocks, Text("No run gave a warning.")]
+
+
+def changes(e: Evaluation) -> list[str]:
+    """Changes since the last edition of the report, as the plan of the evaluation lists them."""
+    listed = (e.manifest.get("plan") or {}).get("changes") or []
+    sentences = [str(change) for change in listed] if isinstance(listed, list) else [str(listed)]
+    return sentences or (["first edition"] if e.protocol.get("iteration", 1) == 1 else ["none recorded"])
 
 
 def deviations(e: Evaluation) -> list[str]:

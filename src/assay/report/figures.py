@@ -23,12 +23,13 @@ _MARKERS = ("o", "D", "s", "^")
 _WIDTH, _HEIGHT = 6.0, 3.7  # inches of a chart in a figure of several
 _CAPTION, _Y_LABEL = 58, 36  # characters of a caption, and of the label of the upright axis, in a line
 _MANY_POINTS = 40  # of a line, whose marks are then small
+_TEXT_PT = 10.0  # size of text
 _CAPTION_OF_ROWS = 42  # characters of the caption of a chart whose groups are named at its side
 
 
-def picture(chart: DotChart | LineChart, width: float, height: float) -> bytes:
+def picture(chart: DotChart | LineChart, width: float, height: float, text_pt: float = _TEXT_PT) -> bytes:
     """Draw a chart of this width and height, in inches, as PNG; the same chart gives the same bytes."""
-    with styled():
+    with styled(text_pt):
         figure = Figure(figsize=(width, height), dpi=160, layout="constrained")
         FigureCanvasAgg(figure)
         _draw(figure, chart)
@@ -66,9 +67,9 @@ def drawn(charts: Sequence[DotChart | LineChart]) -> Figure:
 
 
 @contextmanager
-def styled() -> Iterator[None]:
-    """Draw figures inside the block in the style of reports."""
-    style: Any = {"text.parse_math": False, "font.family": "DejaVu Sans", "font.size": 10}
+def styled(text_pt: float = _TEXT_PT) -> Iterator[None]:
+    """Draw figures inside the block in the style of reports, with text of this size."""
+    style: Any = {"text.parse_math": False, "font.family": "DejaVu Sans", "font.size": text_pt}
     with mpl.rc_context(style), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # a letter the font lacks is drawn as a box
         yield
@@ -110,7 +111,9 @@ def _dots(axes: Any, chart: Any) -> None:
         positions = [position(m) for m in marks]
         values = [m.value for m in marks]
         x, y = (values, positions) if chart.rows else (positions, values)
-        axes.scatter(x, y, s=size, color=color, marker=shape, label=series.name, zorder=3, linewidths=0)
+        axes.scatter(
+            x, y, s=size, color=color, marker=shape, label=_cut(series.name, _letters(axes)), zorder=3, linewidths=0
+        )
         intervals = [(position(m), *m.interval) for m in marks if m.interval is not None]
         if intervals:
             draw_bars = axes.hlines if chart.rows else axes.vlines
@@ -123,7 +126,7 @@ def _dots(axes: Any, chart: Any) -> None:
         axes.set_xlabel(chart.value_label, color=_QUIET)
     else:
         # About 110 characters of this size fit under a chart of slide width.
-        tilt = sum(len(name) + 2 for name in names) > 95 * _width(axes) / 12
+        tilt = sum(len(name) + 1 for name in names) > 95 * _width(axes) / 12 / _enlarged()
         axes.set_xticks(range(n), names, rotation=30 if tilt else 0, ha="right" if tilt else "center")
         axes.set_xlim(-0.5, n - 0.5)
         axes.set_ylabel(chart.value_label, color=_QUIET)
@@ -137,7 +140,7 @@ def _dots(axes: Any, chart: Any) -> None:
         span(low, high, color=_QUIET, alpha=0.18, linewidth=0, zorder=1)
         axes.annotate(
             name, ((low + high) / 2, 1.0) if chart.rows else (1.0, high), (0 if chart.rows else -3, -2), color=_QUIET,
-            fontsize=8, ha="center" if chart.rows else "right", va="top", textcoords="offset points",
+            fontsize=8 * _enlarged(), ha="center" if chart.rows else "right", va="top", textcoords="offset points",
             xycoords=axes.get_xaxis_transform() if chart.rows else axes.get_yaxis_transform(),
         )  # fmt: skip
     if chart.reference is not None:
@@ -160,14 +163,24 @@ def _dots(axes: Any, chart: Any) -> None:
             )
     if chart.spread:
         columns = _legend_columns(axes)
-        axes.figure.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize=9, markerscale=2)
+        axes.figure.legend(
+            loc="outside lower center", ncols=columns, frameon=False, fontsize=9 * _enlarged(), markerscale=2
+        )
 
 
 def _lines(axes: Any, chart: Any) -> None:
     for i, (name, points) in enumerate(chart.lines):
         x, y = [p.x for p in points], [p.y for p in points]
         size = 2.5 if len(points) > _MANY_POINTS else 6
-        axes.plot(x, y, color=COLORS[i % 8], marker=_MARKERS[i % 4], markersize=size, linewidth=2, label=name)
+        axes.plot(
+            x,
+            y,
+            color=COLORS[i % 8],
+            marker=_MARKERS[i % 4],
+            markersize=size,
+            linewidth=2,
+            label=_cut(name, _letters(axes)),
+        )
         banded = [p for p in points if p.band is not None]
         axes.fill_between(
             [p.x for p in banded], [p.band[0] for p in banded], [p.band[1] for p in banded], color=COLORS[i % 8],
@@ -182,7 +195,12 @@ def _lines(axes: Any, chart: Any) -> None:
     axes.set_xlabel(chart.x_label, color=_QUIET)
     axes.set_ylabel(chart.y_label, color=_QUIET)
     axes.grid(axis="y", color=_LINE, linewidth=0.8)
-    axes.figure.legend(loc="outside lower center", ncols=_legend_columns(axes), frameon=False, fontsize=9)
+    axes.figure.legend(loc="outside lower center", ncols=_legend_columns(axes), frameon=False, fontsize=9 * _enlarged())
+
+
+def _enlarged() -> float:
+    """How many times larger than usual the text of the present style is."""
+    return float(mpl.rcParams["font.size"]) / _TEXT_PT
 
 
 def _width(axes: Any) -> float:
@@ -190,11 +208,16 @@ def _width(axes: Any) -> float:
     return float(axes.figure.bbox.width / axes.figure.dpi)
 
 
+def _letters(axes: Any) -> int:
+    """How many letters of a legend fit beside each other under a chart."""
+    return int(_width(axes) * 11 / _enlarged())
+
+
 def _legend_columns(axes: Any) -> int:
     """How many entries of the legend fit beside each other under a chart, at least one."""
     names = axes.get_legend_handles_labels()[1]
     longest = max(map(len, names), default=0) + 6  # with the mark and the space around it
-    return max(1, min(len(names), int(_width(axes) * 13 / longest)))
+    return max(1, min(len(names), int(_width(axes) * 13 / _enlarged() / longest)))
 
 
 def _cut(text: str, most: int) -> str:

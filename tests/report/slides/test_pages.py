@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from assay.report.slides.pages import Paragraphs, least_height, pages
 from assay.report.slides.pen import BOTTOM, GAP, ROOM, TOP
-from assay.report.slides.tables import Grid, column_widths
+from assay.report.slides.tables import Grid, across, column_widths
 from assay.report.slides.text import clean
 
 LINES = st.text(st.characters(exclude_categories=()), max_size=400)
@@ -27,3 +27,12 @@ def test_pages_keep_everything_in_order_and_within_the_slide(pairs, lines):
         for block in page:
             if isinstance(block, Grid):
                 assert sum(column_widths(block, size - 2)) <= ROOM + 1e-6
+
+
+def test_a_table_too_wide_for_a_slide_is_split_by_columns_and_each_part_tells_rows_apart():
+    head = ("contrast", "team", *(f"{'long' * 3}-named-{i}" for i in range(14)))
+    rows = tuple(tuple((text, "") for text in ("6 v 3", team, *map(str, range(14)))) for team in ("north", "south"))
+    parts = across(Grid("wide", head, rows), 14)
+    assert len(parts) > 1 and all(part.head[:2] == ("contrast", "team") for part in parts)
+    assert [name for part in parts for name in part.head[2:]] == list(head[2:])
+    assert all(sum(column_widths(part, 14)) <= ROOM + 1e-6 for part in parts)

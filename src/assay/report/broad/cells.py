@@ -19,6 +19,16 @@ def said(value: Any) -> str:
     return "–" if value is None or pd.isna(value) else str(value)
 
 
+def signed(number: float) -> str:
+    """Write a number with its sign and three digits; the sign is a minus, after which no line ends, as after a hyphen.
+
+    >>> signed(0.0312), signed(-0.25), signed(-0.0001)
+    ('+0.031', '−0.250', '0.000')
+    """
+    text = f"{number:+.3f}"
+    return "0.000" if float(text) == 0 else text.replace("-", "−")
+
+
 def p_value(p: float) -> str:
     """Write a p value with three digits, but never as 0.
 

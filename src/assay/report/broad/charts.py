@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from assay.report.broad.cells import signed
 from assay.report.broad.evaluation import Evaluation, TaskShown, rows
 from assay.report.document import DotChart, LineChart, Mark, Point, Series
 
@@ -139,14 +140,14 @@ def difference(row: dict[str, Any]) -> str:
     if pd.isna(row["difference"]):
         return "no comparison"
     ends = interval(row)
-    return f"{row['difference']:+.3f} ({ends})" if ends else f"{row['difference']:+.3f}"
+    return f"{signed(row['difference'])} ({ends})" if ends else signed(row["difference"])
 
 
 def interval(row: dict[str, Any]) -> str:
-    """Write the interval of a difference, as ``+0.012 to +0.050``; nothing where there is none."""
+    """Write the interval of a difference, as ``+0.012 to +0.050``, on one line; nothing where there is none."""
     if pd.isna(row["difference"]) or pd.isna(row["low"]):
         return ""
-    return f"{row['low']:+.3f} to {row['high']:+.3f}"
+    return f"{signed(row['low'])}\u00a0to\u00a0{signed(row['high'])}"
 
 
 def learning_curves(e: Evaluation, task: TaskShown) -> LineChart | None:

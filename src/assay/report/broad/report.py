@@ -6,6 +6,7 @@ from assay.broad.run.results import DONE
 from assay.report.broad import text
 from assay.report.broad.charts import forest, grand_means, layer_contributions, learning_curves, per_class, per_fold
 from assay.report.broad.evaluation import Evaluation, TaskShown
+from assay.report.broad.layers import layer_blocks
 from assay.report.broad.method import context_blocks, method_blocks, partition_blocks, reproduction_blocks
 from assay.report.broad.runs import failure_blocks, settings_blocks, status_blocks, warning_blocks
 from assay.report.broad.systems import system_blocks
@@ -39,6 +40,8 @@ def broad_document(e: Evaluation) -> Document:
     apart = [t for t in e.tasks if not t.whole]
     if len(apart) > 1:
         sections.append(Section("Each rating by itself", tuple(b for t in apart for b in rating_blocks(e, t))))
+    if layers := layer_blocks(e):
+        sections.append(Section("Layer measures", tuple(layers)))
     sections += [
         Section("Chosen settings", tuple(settings_blocks(e))),
         Section("Warnings and deviations", tuple(warning_blocks(e))),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from assay.report.broad.cells import p_value, said
+from assay.report.broad.cells import p_value, said, signed
 from assay.report.broad.charts import interval
 from assay.report.broad.evaluation import Evaluation, TaskShown, rows
 from assay.report.document import (
@@ -50,7 +50,7 @@ def contrasts_table(e: Evaluation, task: TaskShown) -> Table | None:
     for row in rows(table):
         undecided = pd.isna(row["difference"])
         cells: dict[str, Any] = {"contrast": row["contrast"], "team": e.team(row["team"]) or "–"}
-        cells["difference"] = "undecided" if undecided else f"{row['difference']:+.3f}"
+        cells["difference"] = "undecided" if undecided else signed(row["difference"])
         cells["95 % interval"] = interval(row) or "–"
         for column, name in (("p", "p"), ("p_holm", "p (Holm)")):
             if column in row:
@@ -75,8 +75,8 @@ def class_contrasts_table(e: Evaluation, task: TaskShown) -> Table | None:
             "contrast": row["contrast"],
             "team": e.team(row["team"]),
             "class" if task.modality == "video" else "rating": row["label"],
-            "difference": f"{row['difference']:+.3f}",
-            "95 % interval": f"{row['low']:+.3f} to {row['high']:+.3f}",
+            "difference": signed(row["difference"]),
+            "95 % interval": interval(row) or "–",
             "p": p_value(row["p"]),
             "p (Benjamini–Hochberg)": p_value(row["p_bh"]),
         }

@@ -10,12 +10,14 @@ import pandas as pd
 from assay.report.broad import text
 from assay.report.broad.charts import forest, grand_means, layer_contributions, learning_curves, per_class, per_fold
 from assay.report.broad.evaluation import Evaluation, TaskShown
+from assay.report.broad.layers import INTRODUCTION, layer_charts
 from assay.report.broad.method import glossary_table, hardware, partition_table, published_table
 from assay.report.broad.runs import deviations, status_blocks, warning_blocks
 from assay.report.broad.systems import checklist_table, component_table, conformance_table
 from assay.report.broad.tables import class_table, contrasts_table, ranking_table, sizes
-from assay.report.broad.verdicts import DIAGNOSTIC_CLAIMS, MAIN_CLAIMS, verdict_matrix, verdicts
+from assay.report.broad.verdicts import DIAGNOSTIC_CLAIMS, MAIN_CLAIMS, verdict_matrix
 from assay.report.document import Facts, Flow, Items, Table, Text
+from assay.report.slides.claims import claims_notes, claims_table
 from assay.report.slides.deck import Deck
 from assay.report.slides.pages import Beside, Editable
 
@@ -33,7 +35,7 @@ def broad_deck(e: Evaluation) -> Deck:
     """Make all slides of an evaluation, in the order of the plan's §3.1."""
     deck = Deck(
         f"Broad Evaluation: {e.name}",
-        f"Broad Evaluation: {e.name} · {e.edition} · manifest {e.digest[:12]}",
+        f"Broad Evaluation: {e.name} · {e.edition} · {written(e)}",
         datetime.fromisoformat(e.manifest["written"]).replace(tzinfo=None),
     )
     whole = [t for t in e.tasks if t.whole]
@@ -41,11 +43,17 @@ def broad_deck(e: Evaluation) -> Deck:
     for task in whole:
         _results(deck, e, task)
     claims = "Plan §5.1. " + " ".join(text.CLAIMS)
-    deck.add("Are the claims supported?", [verdicts(e, whole, MAIN_CLAIMS)], f"{claims} {text.TWO_COMPONENTS}")
+    sentences = claims_notes(e, whole, MAIN_CLAIMS)
+    deck.add(
+        "Are the claims supported?",
+        [claims_table(e, whole, MAIN_CLAIMS)],
+        f"{sentences}\n{claims} {text.TWO_COMPONENTS}",
+    )
     deck.add("All verdicts", [verdict_matrix(e, tuple(whole))], claims)
     deck.add(
         "Diagnostics: does it learn, does depth help?",
-        [verdicts(e, whole, DIAGNOSTIC_CLAIMS)],
+        [claims_table(e, whole, DIAGNOSTIC_CLAIMS)],
+        f"{claims_notes(e, whole, DIAGNOSTIC_CLAIMS)}\n"
         "If 6 is not better than 4 or than 5, the plan (§5.2) says: either the task is unsuitable or the deep learning "
         "system is not performing well.",
     )
@@ -54,6 +62,9 @@ def broad_deck(e: Evaluation) -> Deck:
         if charts:
             notes = "Plan §5.4.1 and §5.4.2: wanted at the end of the phase."
             deck.add(f"{task.title}: learning curve and layers", [Beside(charts)], notes)
+    layers = layer_charts(e)
+    for i in range(0, len(layers), 2):
+        deck.add("Layer measures", [Beside(tuple(layers[i : i + 2]))], f"Plan §5.4.2. {INTRODUCTION}")
     deck.add("Conformance and documents", [checklist_table(e), *_conformance(e)], "Plan §3.2, Validation.")
     _issues(deck, e)
     _appendix(deck, e, whole)
@@ -67,11 +78,11 @@ def _opening(deck: Deck, e: Evaluation) -> None:
         ("tasks", tasks),
         ("edition", f"{e.edition}; {'for comments of the teams' if e.protocol.get('draft') else 'final'}"),
         ("changes since the last edition", "; ".join(_changes(e))),
-        ("written", str(e.manifest["written"])[:16].replace("T", " ") + " UTC"),
-        ("manifest (SHA-256)", e.digest),
-        ("commitment to the seed", str(e.manifest["commitment"])),
+        ("written", written(e)),
+        ("plan", "version 4 of the Broad Evaluation Plan (2010)"),
     ]
-    deck.add(f"Broad Evaluation: {e.name}", [Facts(tuple(facts))], "Version 4 of the Broad Evaluation Plan (2010).")
+    hashes = f"Manifest (SHA-256): {e.digest}\nCommitment to the seed: {e.manifest['commitment']}"
+    deck.add(f"Broad Evaluation: {e.name}", [Facts(tuple(facts))], hashes)
     deck.add(
         "Claims", [Items(text.CLAIMS)], "Plan §5.1. The teams specified one claim; what is not claimed is theirs too."
     )
@@ -115,6 +126,12 @@ def _opening(deck: Deck, e: Evaluation) -> None:
         "Plan §6 and §8.2. Speed and space are not evaluation metrics (§5.4.1).",
     )
     deck.add("How every run went", [*_status_blocks(e)], "A run that failed is shown as such; nothing takes its place.")
+
+
+def written(e: Evaluation) -> str:
+    """When the evaluation was written, as ``2 January 2026``."""
+    when = datetime.fromisoformat(e.manifest["written"])
+    return f"{when.day} {when:%B %Y}"
 
 
 def _status_blocks(e: Evaluation) -> list[Any]:
@@ -185,8 +202,11 @@ def _appendix(deck: Deck, e: Evaluation, whole: list[TaskShown]) -> None:
     ratings = [t for t in e.tasks if not t.whole]
     if len(ratings) > 1:
         deck.add("Appendix: each rating by itself", [_ratings(e, ratings)], "Mean RMSE ± standard error over folds.")
-    partitions = partition_table(e)
-    deck.add("Appendix: partitions", [partitions], "Hashes of folds, validation and test sets; the same for all runs.")
+    table = partition_table(e)
+    hashes = "\n".join(f"{t['name']}: {t['partition']}" for t in e.manifest["tasks"])
+    short = table.frame.assign(partition=table.frame["partition"].str[:12])
+    notes = f"SHA-256 of folds, validation and test set; the same for all runs.\n{hashes}"
+    deck.add("Appendix: partitions", [Table(table.caption, short)], notes)
     deck.add("Appendix: how to read the statistics", [Items(text.STATISTICS)], "Plan §5.6, with what its design needs.")
     deck.add(
         "Appendix: published results (recalled, not checked)",

@@ -13,7 +13,9 @@ from assay.report.slides.pages import Beside, Drawn, Editable, Paragraphs, drawn
 from assay.report.slides.pen import BOTTOM, FONT, GAP, HEIGHT, LEFT, QUIET, ROOM, TOP, WIDTH, Pen
 from assay.report.slides.pictures import draw_chart, draw_editable
 from assay.report.slides.tables import Grid, draw_table
-from assay.report.slides.text import BOLD, LEADING, clean, cut, lines_of
+from assay.report.slides.text import BOLD, LEADING, clean, cut, deepest, lines_of
+
+CAPTION_PT = 14  # size of the captions of charts that stand side by side
 
 
 class Deck:
@@ -42,8 +44,14 @@ class Deck:
         properties.comments = ""
 
     def add(self, title: str, blocks: list[Any], notes: str) -> None:
-        """Add a slide with this title, these blocks and these notes, or as many slides as the blocks need."""
-        layout = pages([drawn(b) for b in blocks if b is not None])
+        """Add a slide with this title, these blocks and these notes, or as many slides as the blocks need.
+
+        The notes also have the whole text of every cell that is cut.
+        """
+        all_drawn = [drawn(b) for b in blocks if b is not None]
+        beyond = [text for block in all_drawn if isinstance(block, Grid) for text in block.beyond]
+        notes = "\n".join([notes, *(["In full:", *beyond] if beyond else [])])
+        layout = pages(all_drawn)
         for i, (size, page) in enumerate(layout):
             number = f" ({i + 1} of {len(layout)})" if len(layout) > 1 else ""
             slide = self._slide(f"{title}{number}", notes)
@@ -92,9 +100,12 @@ class Deck:
             draw_editable(self.pen, slide, block.chart, LEFT + half + GAP, top, half, room)
         elif isinstance(block, Beside):
             part = (ROOM + GAP) / len(block.charts)
+            captions = [chart.caption for chart in block.charts]
+            above = deepest(captions, CAPTION_PT, part - GAP - 0.15) * CAPTION_PT * LEADING / 72 + 0.1
             for i, chart in enumerate(block.charts):
-                self.pen.text(slide, LEFT + i * part, top, part - GAP, 0.6, [chart.caption], 12, color=QUIET)
-                draw_chart(self.pen, slide, chart, LEFT + i * part, top + 0.6, part - GAP, room - 0.6)
+                x = LEFT + i * part
+                self.pen.text(slide, x, top, part - GAP, above, [chart.caption], CAPTION_PT, color=QUIET)
+                draw_chart(self.pen, slide, chart, x, top + above, part - GAP, room - above)
         else:
             draw_chart(self.pen, slide, block, LEFT, top, ROOM, room)
         return room

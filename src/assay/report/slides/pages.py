@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from assay.report.document import Code, DotChart, Facts, Findings, Flow, Items, LineChart, Strip, Table, Text
 from assay.report.slides.pen import BOTTOM, GAP, ROOM, TOP
-from assay.report.slides.tables import Grid, column_widths, row_heights
-from assay.report.slides.text import LEADING, MONO, PLAIN, cell_text, clean, cut, lines_of
+from assay.report.slides.tables import Grid, across, column_widths, row_heights
+from assay.report.slides.text import LEADING, MONO, PLAIN, cell_text, clean, cut, lines_of, whole_text
 
-SIZES = (18, 16, 14, 13)  # of text; tables are two points smaller
+SIZES = (18, 16)  # of text; tables are two points smaller, and 14 points is the least that a hall can read
 
 
 @dataclass(frozen=True)
@@ -48,25 +49,29 @@ def drawn(block: Any) -> Drawn:
     if isinstance(block, Code):
         return Paragraphs(tuple(clean(line) for line in block.text.splitlines()), mono=True)
     if isinstance(block, Facts):
-        return Grid("Facts", (), tuple(tuple((cell_text(v), "") for v in row) for row in block.rows))
+        return _grid("Facts", (), [[(v, "") for v in row] for row in block.rows])
     if isinstance(block, Findings):
-        answers = tuple(
-            ((cell_text(question), tone), (cell_text(answer, 600), "")) for tone, question, answer in block.items
-        )
-        return Grid("Findings", ("question", "answer"), answers)
+        answers = [[(question, tone), (answer, "")] for tone, question, answer in block.items]
+        return _grid("Findings", ("question", "answer"), answers)
     if isinstance(block, Strip):
-        rows = tuple(
-            ((cell_text(name), ""), *((cell_text(words), tone) for words, tone, _ in cells))
-            for name, cells in block.rows
-        )
-        return Grid(block.caption, ("", *(cell_text(c) for c in block.columns)), rows)
+        rows = [[(name, ""), *((words, tone) for words, tone, _ in cells)] for name, cells in block.rows]
+        return _grid(block.caption, ("", *block.columns), rows)
     if isinstance(block, Table):
-        head = tuple(cell_text(column) for column in block.frame.columns)
-        rows = tuple(tuple((cell_text(v), "") for v in row) for row in block.frame.itertuples(index=False))
-        return Grid(block.caption, head, rows)
+        frame = block.frame
+        return _grid(
+            block.caption, tuple(frame.columns), [[(v, "") for v in row] for row in frame.itertuples(index=False)]
+        )
     if isinstance(block, (DotChart, LineChart, Editable, Beside, Flow)):
         return block
     raise TypeError(f"no way to draw a {type(block).__name__} on a slide")
+
+
+def _grid(caption: str, head: Sequence[Any], rows: Sequence[Sequence[tuple[Any, str]]]) -> Grid:
+    """A table whose cells are short enough for a slide; it keeps the whole texts of those that are cut."""
+    cells = tuple(tuple((cell_text(value), tone) for value, tone in row) for row in rows)
+    whole = [(whole_text(value), cell_text(value)) for row in rows for value, _ in row]
+    beyond = dict.fromkeys(text for text, shown in whole if shown.endswith("…") and text != shown)
+    return Grid(caption, tuple(cell_text(name) for name in head), cells, tuple(beyond))
 
 
 def pages(blocks: list[Drawn]) -> list[tuple[float, list[Drawn]]]:
@@ -75,6 +80,7 @@ def pages(blocks: list[Drawn]) -> list[tuple[float, list[Drawn]]]:
     All go on one slide, in the largest size at which they fit; if none does, on as many slides as the smallest needs.
     """
     room = BOTTOM - TOP
+    blocks = [part for b in blocks for part in (across(b, SIZES[-1] - 2) if isinstance(b, Grid) else [b])]
     for size in SIZES:
         if sum(least_height(b, size) + GAP for b in blocks) - GAP <= room:
             return [(size, blocks)]

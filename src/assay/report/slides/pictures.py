@@ -12,10 +12,12 @@ from assay.report.figures import COLORS, picture
 from assay.report.slides.pen import FONT, LINE, QUIET, Pen, describe
 from assay.report.slides.text import clean
 
+TEXT_PT = 14.0  # size of text on pictures of charts, and on charts that can be edited
+
 
 def draw_chart(pen: Pen, slide: Any, chart: DotChart | LineChart, x: float, y: float, w: float, h: float) -> None:
     """Draw a chart as a picture at this place and of this size, in inches."""
-    data = io.BytesIO(picture(chart, w, h))
+    data = io.BytesIO(picture(chart, w, h, TEXT_PT))
     shape = slide.shapes.add_picture(data, *pen.box(x, y, w, h))
     description = chart.alt if isinstance(chart, DotChart) else chart.caption
     describe(shape, chart.caption, description)
@@ -35,8 +37,8 @@ def draw_editable(pen: Pen, slide: Any, chart: DotChart, x: float, y: float, w: 
     native = shape.chart
     native.has_legend = False
     native.has_title = True
-    pen.fill(native.chart_title.text_frame, [f"{chart.value_label} (this chart can be edited)"], 12, color=QUIET)
-    native.font.size, native.font.name = pen.util.Pt(10), FONT
+    pen.fill(native.chart_title.text_frame, [f"{chart.value_label} (this chart can be edited)"], TEXT_PT, color=QUIET)
+    native.font.size, native.font.name = pen.util.Pt(TEXT_PT), FONT
     axis = native.value_axis
     ends = [v for m in chart.marks for v in (m.interval or (m.value, m.value))]
     axis.minimum_scale, axis.maximum_scale, axis.major_unit = _scale(min(ends), max(ends))

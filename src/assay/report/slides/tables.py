@@ -6,19 +6,29 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.report.slides.pen import FONT, INK, LEFT, PANEL, ROOM, Pen, describe
-from assay.report.slides.text import BOLD, LEADING, PLAIN, inches_of, lines_of
+from assay.report.slides.text import BOLD, LEADING, PLAIN, inches_of, lines_of, longest_word
 
 BOLD_TONES = ("head", "bad")
+PADDING = 0.22  # inches of a column beside its text
+_LONG_WORD = 1.6  # inches; a longer word of a cell, such as a path, may be broken
 TONES = {"good": ("E3F3EA", "12633A"), "bad": ("FBE3E1", "9C1F18"), "open": ("FFF3D6", "6B4E00")}
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A table as it is drawn: names of the columns, if they have any, and cells with their tone."""
+    """A table as it is drawn.
+
+    Args:
+        caption: What the table shows.
+        head: Names of the columns; none for a table of names and values.
+        rows: The cells, each with its text and its tone.
+        beyond: Whole texts of the cells that are cut, for the notes.
+    """
 
     caption: str
     head: tuple[str, ...]
     rows: tuple[tuple[tuple[str, str], ...], ...]
+    beyond: tuple[str, ...] = ()
 
     @property
     def lines(self) -> list[tuple[tuple[str, str], ...]]:
@@ -27,16 +37,51 @@ class Grid:
 
 
 def column_widths(grid: Grid, size: float) -> list[float]:
-    """Widths of the columns: those of their text if there is room; otherwise the widest shrink to one common width."""
+    """Widths of the columns: those of their text if there is room; otherwise the widest shrink to one common width.
+
+    No column becomes narrower than the longest word of its name, as long as all of them fit (`across` sees to that).
+    """
     columns = zip(*grid.lines, strict=True)
-    natural = [max(inches_of(text, size, _face(tone)) for text, tone in column) + 0.22 for column in columns]
+    natural = [max(inches_of(text, size, _face(tone)) for text, tone in column) + PADDING for column in columns]
     if sum(natural) <= ROOM:
         return [w * ROOM / sum(natural) for w in natural] if sum(natural) > 0.6 * ROOM else natural
+    least = least_widths(grid, size)
+    if sum(least) > ROOM:
+        return [w * ROOM / sum(least) for w in least]
     low, high = 0.0, max(natural)
     for _ in range(40):
         middle = (low + high) / 2
-        low, high = (low, middle) if sum(min(w, middle) for w in natural) > ROOM else (middle, high)
-    return [min(w, low) for w in natural]
+        needed = sum(max(low_end, min(w, middle)) for w, low_end in zip(natural, least, strict=True))
+        low, high = (low, middle) if needed > ROOM else (middle, high)
+    return [max(low_end, min(w, low)) for w, low_end in zip(natural, least, strict=True)]
+
+
+def least_widths(grid: Grid, size: float) -> list[float]:
+    """The widths that columns need so that no word of their names is broken, nor any but a very long one of a cell."""
+    widths = []
+    for column in zip(*grid.lines, strict=True):
+        names = [longest_word(text, size, BOLD) for text, tone in column if tone == "head"]
+        words = [longest_word(text, size, _face(tone)) for text, tone in column if tone != "head"]
+        widths.append(max(*names, min(max(words, default=0.0), _LONG_WORD), 0.3) + PADDING)
+    return widths
+
+
+def across(grid: Grid, size: float) -> list[Grid]:
+    """Split a table whose columns do not fit beside each other; each part has the columns that tell rows apart."""
+    widths = least_widths(grid, size)
+    if sum(widths) <= ROOM or not grid.head:
+        return [grid]
+    keys = next((k for k in (1, 2) if len({row[:k] for row in grid.rows}) == len(grid.rows)), 1)
+    parts: list[list[int]] = [[]]
+    for i in range(keys, len(widths)):
+        if parts[-1] and sum(widths[j] for j in (*range(keys), *parts[-1], i)) > ROOM:
+            parts.append([])
+        parts[-1].append(i)
+    columns = [(*range(keys), *part) for part in parts]
+    return [
+        Grid(grid.caption, tuple(grid.head[i] for i in part), tuple(tuple(row[i] for i in part) for row in grid.rows))
+        for part in columns
+    ]
 
 
 def row_heights(grid: Grid, size: float, widths: list[float]) -> list[float]:

@@ -11,7 +11,8 @@ from PIL import ImageFont
 
 PLAIN, BOLD, MONO = "DejaVuSans", "DejaVuSans-Bold", "DejaVuSansMono"  # the fonts in which text is measured
 LEADING = 1.2  # distance of lines in sizes of the text; written into the slides, because fonts have different defaults
-_LONGEST = 260  # characters of a cell at most; the page has the whole text
+WORDS = 25  # of a cell at most; the notes have the whole text
+_LONGEST = 260  # characters of a cell at most
 
 
 @cache
@@ -61,15 +62,31 @@ def clean(text: str) -> str:
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]", "�", text)
 
 
-def cell_text(value: Any, most: int = _LONGEST) -> str:
-    """Write a value as a cell shows it, on one line and cut to this length.
+def longest_word(text: str, size: float, face: str = PLAIN) -> float:
+    """Width in inches of the widest word of a text, which a column needs so that no word is broken."""
+    return max(inches_of(word, size, face) for word in re.split(r"[ \t\n]", text))
 
-    >>> cell_text(0.12345), cell_text(float("nan")), cell_text("two\\nlines")
+
+def whole_text(value: Any) -> str:
+    """Write a value as text of one line, however long.
+
+    >>> whole_text(0.12345), whole_text(float("nan")), whole_text("two\\nlines")
     ('0.123', '–', 'two lines')
     """
     if isinstance(value, float):
         return "–" if value != value else f"{value:.3f}"
-    return cut(clean(str(value)).replace("\n", " "), most)
+    return clean(str(value)).replace("\n", " ")
+
+
+def cell_text(value: Any) -> str:
+    """Write a value as a cell shows it: on one line, and cut to the words and characters that a cell may have.
+
+    >>> cell_text("word " * 30).count("word"), cell_text("x" * 300)[-3:]
+    (25, 'xx…')
+    """
+    text = re.sub(r"\b(\d) v (\d)\b", "\\1\u00a0v\u00a0\\2", whole_text(value))  # contrasts stay on one line
+    words = text.split()
+    return cut(text if len(words) <= WORDS else " ".join(words[:WORDS]) + "…", _LONGEST)
 
 
 def cut(text: str, most: int) -> str:

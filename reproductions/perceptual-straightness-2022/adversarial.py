@@ -118,19 +118,29 @@ def by_layer_chart(means: pd.DataFrame) -> LineChart:
     )
 
 
-def accuracy_chart(networks: pd.DataFrame) -> LineChart:
-    """Curvature at the output against accuracy, one point per network."""
-    points = {
-        str(kind): tuple(
-            Point(row["accuracy"], row["curvature_deg"], None, row["network"], "") for row in rows.to_dict("records")
+def by_epoch(curvature: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy and curvature at the output after every epoch that was measured, means over networks."""
+    outputs = curvature[(curvature["size"] == 32) & (curvature["frames"] == "natural") & (curvature["layer"] == "fc")]
+    return outputs.groupby(["family", "epoch"], sort=False)[["accuracy", "curvature_deg"]].mean().reset_index()
+
+
+def accuracy_chart(means: pd.DataFrame) -> LineChart:
+    """Curvature at the output against accuracy while networks learn: one line per family, a point per epoch."""
+    lines = [
+        (
+            str(kind),
+            tuple(
+                Point(row["accuracy"], row["curvature_deg"], None, f"epoch {row['epoch']}", "")
+                for row in rows.sort_values("epoch").to_dict("records")
+            ),
         )
-        for kind, rows in networks.sort_values("accuracy").groupby("family", sort=False)
-    }
+        for kind, rows in means.groupby("family", sort=False)
+    ]
     return LineChart(
-        "Curvature at the output and accuracy on the test pictures, one point per network",
-        "accuracy",
+        "Curvature at the output and accuracy while networks learn, means over networks after 0 to 15 epochs",
+        "accuracy on the test pictures",
         "curvature, degrees",
-        tuple(points.items()),
+        tuple(lines),
     )
 
 
@@ -163,8 +173,14 @@ def main() -> None:
     tables["fig3_pairs"] = compare_families(small, families, "fc")
     tables["fig3_pairs_224"] = compare_families(natural[natural["size"] == 224], families, "fc")
     tables["fig4_layers"] = pd.concat(layers, ignore_index=True)
+    pairs = [compare_families(small, families, layer).assign(layer=layer) for layer in LAYERS[1:]]
+    of_standard = pd.concat(pairs, ignore_index=True)
+    tables["fig4_pairs"] = of_standard[(of_standard[["first", "second"]] == "standard").any(axis=1)].drop(
+        columns="p_holm"
+    )
     tables["controls"] = pd.concat(controls, ignore_index=True)
     tables["fig7_accuracy_at_equal_radius"] = accuracy_at_equal_radius(curvature)
+    tables["fig7_epochs"] = by_epoch(curvature)
     output = small[small["layer"] == "fc"].groupby("subject")["curvature_deg"].mean()
     tables["fig7_networks"] = networks.assign(curvature_deg=networks["network"].map(output))
 
@@ -177,7 +193,7 @@ def main() -> None:
         )
         plotted(chart(of_networks, "family", "networks", pixels, heading)).save(figures / f"fig3_{size}.png")
     plotted(by_layer_chart(tables["fig4_layers"])).save(figures / "fig4.png")
-    plotted(accuracy_chart(tables["fig7_networks"])).save(figures / "fig7.png")
+    plotted(accuracy_chart(tables["fig7_epochs"])).save(figures / "fig7.png")
     for name, table in tables.items():
         table.to_csv(folder / f"{name}.csv", index=False, float_format="%.6g")
         log.info("\n%s\n%s", name, table.head(40).to_string(index=False, float_format="%.2f"))

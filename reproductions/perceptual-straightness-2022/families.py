@@ -2,6 +2,8 @@
 
 PYTHONPATH=../human-model-similarity-2018 assay run families.yaml
 python families.py
+
+Where `prednets.py` has been run, its networks are compared too, trained with untrained, level by level.
 """
 
 from __future__ import annotations
@@ -45,6 +47,23 @@ def by_stage(table: pd.DataFrame) -> pd.DataFrame:
             numbers |= {"change_deg": change["mean"], "change_low": change["low"], "change_high": change["high"]}
             rows.append({"model": name, "stage": layer} | numbers)
     return pd.DataFrame(rows)
+
+
+def predictive(folder: Path) -> dict[str, pd.DataFrame]:
+    """Curvature at every level of the PredNets, trained, untrained and the difference, over sequences and networks."""
+    table = pd.concat([pd.read_csv(file) for file in sorted(folder.glob("*.csv"))], ignore_index=True)
+    table["subject"] = table["network"] + " " + table["state"]
+    states = dict(zip(table["subject"], table["state"], strict=True))
+    rows = []
+    for (condition, layer), of_layer in table[table["layer"] != "pixels"].groupby(["condition", "layer"], sort=False):
+        means = family_means(of_layer, states, layer).set_index("family")
+        pair = compare_families(of_layer, states, layer).iloc[0]
+        sign = 1 if pair["first"] == "trained" else -1
+        low, high = sorted((sign * pair["low"], sign * pair["high"]))
+        numbers = {f"{state}_{key}": row[key] for state, row in means.iterrows() for key in ("mean", "low", "high")}
+        numbers |= {"difference": sign * pair["difference"], "difference_low": low, "difference_high": high}
+        rows.append({"frames": condition, "layer": layer} | numbers | {"networks": means["networks"].iloc[0]})
+    return {"prednets": pd.DataFrame(rows)}
 
 
 def chart(means: pd.DataFrame, names: str, count: str, pixels: float, heading: str) -> DotChart:
@@ -91,6 +110,8 @@ def main() -> None:
         "fig2_pairs": pd.concat(pairs, ignore_index=True).drop(columns="p_holm"),
         "fig5_biological": by_stage(natural),
     }
+    if (HERE / "runs/prednets").is_dir():
+        tables |= predictive(HERE / "runs/prednets")
     for name, rows in tables.items():
         rows.to_csv(HERE / "tables" / f"{name}.csv", index=False, float_format="%.6g")
     heading = "Curvature at the last layer (bars: 95 % intervals over 11 sequences; dashed: pixels, 224 px)"

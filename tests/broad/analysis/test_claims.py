@@ -92,7 +92,7 @@ def test_sentences_name_the_team_then_say_it_then_give_the_numbers():
     food = {**UNCLEAR, "task": "text:Food", "metric": "RMSE"}
     assert judge(BY_NAME["comparable in quality"], food, TEAM).sentence == (
         "Sparse autoencoder is not shown to be comparable with hand-engineered features on text (Food): "
-        "+0.0100 RMSE (95 %: -0.0300 to +0.0500)."
+        "+0.0100 RMSE (95 %: −0.0300 to +0.0500)."
     )
     assert "Not claimed by the teams." in judge(BY_NAME["better than extracted features"], BETTER, TEAM).detail
 

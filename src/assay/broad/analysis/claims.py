@@ -133,11 +133,15 @@ def judge(claim: Claim, contrast: Mapping[str, Any], team: str) -> Judgement:
         return Judgement(UNDECIDED, sentence, claim.note)
     verdict = verdict_on(claim.rule, contrast)
     clause = PHRASES[claim.rule][verdict].format(other=claim.against, margin=contrast["margin"])
-    numbers = (
-        f"{contrast['difference']:+.4f} {contrast['metric']} (95 %: {contrast['low']:+.4f} to {contrast['high']:+.4f})"
-    )
+    d, low, high = (_signed(contrast[k]) for k in ("difference", "low", "high"))
+    numbers = f"{d} {contrast['metric']} (95 %: {low} to {high})"
     detail = [claim.note, _test(claim, verdict, contrast), _sizes(contrast), *_remarks(claim, verdict, contrast)]
     return Judgement(verdict, f"{team} {clause} {place}: {numbers}.", " ".join(part for part in detail if part))
+
+
+def _signed(number: float) -> str:
+    """A number with its sign, a minus where it is below 0."""
+    return f"{number:+.4f}".replace("-", "−")
 
 
 def _place(task: str) -> str:

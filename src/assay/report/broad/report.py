@@ -8,10 +8,11 @@ from assay.report.broad.charts import forest, grand_means, layer_contributions, 
 from assay.report.broad.evaluation import Evaluation, TaskShown
 from assay.report.broad.layers import layer_blocks
 from assay.report.broad.method import context_blocks, method_blocks, partition_blocks, reproduction_blocks
+from assay.report.broad.other_tests import other_tests_blocks
 from assay.report.broad.runs import failure_blocks, settings_blocks, status_blocks, warning_blocks
 from assay.report.broad.systems import system_blocks
 from assay.report.broad.tables import class_contrasts_table, class_table, contrasts_table, ranking_table, sizes
-from assay.report.broad.verdicts import DIAGNOSTIC_CLAIMS, MAIN_CLAIMS, verdict_matrix, verdicts
+from assay.report.broad.verdicts import DIAGNOSTIC_CLAIMS, MAIN_CLAIMS, verdict_details, verdict_matrix, verdicts
 from assay.report.document import (
     Block,
     Document,
@@ -35,6 +36,7 @@ def broad_document(e: Evaluation) -> Document:
     sections = [
         Section("Verdicts", (verdicts(e, whole, MAIN_CLAIMS), Text(text.TWO_COMPONENTS), *status_blocks(e))),
         Section("Diagnostics", (verdicts(e, whole, DIAGNOSTIC_CLAIMS), verdict_matrix(e, e.tasks))),
+        Section("What each verdict rests on", (verdict_details(e),), folded=True),
     ]
     sections += [Section(f"{task.title}: {task.metric}", tuple(task_blocks(e, task))) for task in whole]
     apart = [t for t in e.tasks if not t.whole]
@@ -42,6 +44,8 @@ def broad_document(e: Evaluation) -> Document:
         sections.append(Section("Each rating by itself", tuple(b for t in apart for b in rating_blocks(e, t))))
     if layers := layer_blocks(e):
         sections.append(Section("Layer measures", tuple(layers)))
+    if others := other_tests_blocks(e):
+        sections.append(Section("Other tests", tuple(others), folded=True))
     sections += [
         Section("Chosen settings", tuple(settings_blocks(e))),
         Section("Warnings and deviations", tuple(warning_blocks(e))),

@@ -6,7 +6,7 @@ import pandas as pd
 
 from assay.broad.run.results import DONE
 from assay.report.broad.cells import settings_text
-from assay.report.broad.evaluation import Evaluation
+from assay.report.broad.evaluation import Evaluation, rows
 from assay.report.document import (
     Block,
     Failure,
@@ -102,6 +102,11 @@ def deviations(e: Evaluation) -> list[str]:
     ]
     if e.protocol.get("ratings"):
         departures.append(f"Only these ratings: {', '.join(e.protocol['ratings'])}.")
+    for row in rows(e.table("contrasts", None, "few_groups", "n_groups", "df")):
+        few = f"{row['task']}: the test instances are in few or very unequal groups ({row['n_groups']}): intervals are "
+        few += "those of Student's t, and another choice of groups may change a verdict."
+        if row["status"] == "ok" and row["few_groups"] and few not in departures:
+            departures.append(few)
     if e.protocol.get("limit_s"):
         departures.append(f"A fit may take {e.protocol['limit_s']:g} s at most.")
     for team in e.manifest["teams"]:

@@ -18,11 +18,11 @@ NOTES = {
     "difference": "mean over folds of the difference; positive: the first condition is better",
     "95 % interval": "two components: variance over folds and over resampled test sets",
     "p": "two-sided, of the two-component interval",
-    "p (Holm)": "adjusted for the planned contrasts of the task",
+    "p (Holm)": "adjusted for the planned contrasts of the task, those of missing runs included",
     "plan rule": "whether the intervals mean ± standard error over folds overlap; raises many false alarms",
     "p (Benjamini–Hochberg)": "adjusted so that at most 5 % of what is called significant is false",
-    "not inferior": "whether the lower end of the interval is above −δ",
-    "δ": "margin declared before the run",
+    "not inferior": "whether the lower end of the interval is above −δ; not adjusted for many contrasts",
+    "δ": "margin registered before the first result",
     "smallest detectable": "true difference that a single test at 5 % finds with a probability of 80 %",
 }
 
@@ -32,13 +32,26 @@ def sizes(e: Evaluation, task: TaskShown) -> str:
     task_record = next((t for t in e.manifest["tasks"] if t["name"] == task.name), None)
     kinds = ("class", "classes") if task.modality == "video" else ("rating", "ratings")
     what = f"{task.metric}, {task.better}; {len(task.labels)} {kinds[len(task.labels) > 1]}"
+    counted = _counted(e, task)
     if task_record is None:
-        return f"{what}, each with a partition of its own; {e.protocol['k']} folds."
+        return f"{what}, each with a partition of its own; {e.protocol['k']} folds{counted and f'; {counted}'}."
     validation = f", {task_record['validation']:,} more to tune on" if task_record["validation"] else ""
     return (
         f"{what}; {task_record['training']:,} training instances in {e.protocol['k']} folds{validation}; "
-        f"{task_record['test']:,} test instances ({task_record['data']})."
+        f"{counted or format(task_record['test'], ',') + ' test instances'} ({task_record['data']})."
     )
+
+
+def _counted(e: Evaluation, task: TaskShown) -> str:
+    """How many test instances a task has, and how many of them are distinct; nothing where no run has a result."""
+    counts = rows(e.table("grand", task.name, "n_instances", "n_distinct", "n_groups"))
+    if not counts:
+        return ""
+    instances, distinct, groups = (counts[0][k] for k in ("n_instances", "n_distinct", "n_groups"))
+    words = f"{instances:,} test instances"
+    if distinct < instances:
+        words += f", which are {distinct:,} distinct reviews"
+    return words if pd.isna(groups) else f"{words}, in {groups:,} groups"
 
 
 def contrasts_table(e: Evaluation, task: TaskShown) -> Table | None:

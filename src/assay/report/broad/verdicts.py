@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
+
 from assay.report.broad.evaluation import Evaluation, TaskShown, rows
 from assay.report.document import (
     Block,
     Findings,
     Strip,
+    Table,
     Text,
 )
 
@@ -27,6 +30,18 @@ def verdicts(e: Evaluation, tasks: list[TaskShown], claims: tuple[str, ...]) -> 
                     asked = f"{task.title} · {e.team(row['team'])} · {claim_name(row)}: {row['verdict']}"
                     items.append((_TONE.get(row["verdict"], "open"), asked, row["sentence"]))
     return Findings(tuple(items)) if items else Text("No claim could be judged: the analysis holds none.")
+
+
+def verdict_details(e: Evaluation) -> Block:
+    """What every verdict rests on: the test, the sizes, the plan's own rule and its diagnosis."""
+    table = e.table("claims", None, "team", "claim", "contrast", "verdict", "sentence", "detail")
+    details = [
+        {"claim": claim_name(row), "verdict": row["verdict"], "sentence": row["sentence"], "detail": row["detail"]}
+        for row in rows(table)
+    ]
+    if not details:
+        return Text("No claim could be judged: the analysis holds none.")
+    return Table("Every verdict with its sentence and detail", pd.DataFrame(details), {}, e.csv("claims"))
 
 
 def verdict_matrix(e: Evaluation, tasks: tuple[TaskShown, ...]) -> Block:

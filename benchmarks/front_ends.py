@@ -1,4 +1,4 @@
-"""Claim: RetinaV1, VOne and the periphery model take at most 1.5 times as long as the filtering they must do.
+"""Claim: on a CPU RetinaV1, VOne and the periphery model take at most 1.5 times as long as the filtering they must do.
 
 Grey frames: 256 pixels for RetinaV1, 224 for the others. The bound of RetinaV1 is its separable convolutions and the
 Fourier transforms of its pyramid; that of the periphery model the transforms of its pyramid, complex ones for bands;
@@ -93,8 +93,9 @@ def main() -> None:
         for contestant, seconds in times.items():
             rate = frames / statistics.median(seconds)
             print(f"{contestant:>20}: {rate:8.1f} frames/s, {ratio(times, contestant, 'bound'):.2f}× the bound's time")
-        verdict = "met" if ratio(times, name, "bound") <= TARGET else "not met"
-        print(f"{'':>20}  the claim of at most {TARGET}× is {verdict}")
+        if not gpu:
+            verdict = "met" if ratio(times, name, "bound") <= TARGET else "not met"
+            print(f"{'':>20}  the claim of at most {TARGET}× is {verdict}")
 
 
 if __name__ == "__main__":

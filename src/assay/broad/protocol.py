@@ -22,6 +22,7 @@ from assay.broad.registration import register, registered
 from assay.broad.run.job import Job, make_job
 from assay.broad.run.processes import Order, work
 from assay.broad.run.results import DONE, Results, RunRecord
+from assay.broad.run.scratch import make_scratch
 from assay.broad.systems.team import Evaluators, Team, require_one_each
 from assay.broad.tasks import METRIC_OF, Task, make_tasks
 from assay.core.errors import AssayError
@@ -128,6 +129,7 @@ def run_protocol(
         raise AssayError(f"folder={results.folder.url}: runs need a folder of a file system that all processes see")
     with locked(results.folder.path(), "runs the evaluation"):
         results.sweep()
+        make_scratch(results)
         _write_manifest(results, tasks, teams, evaluators, secret, protocol, plan)
         for task in tasks:
             targets, groups = task.truth()

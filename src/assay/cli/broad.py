@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +17,7 @@ from assay.cli.terminal import (
     Quiet,
     RayAddress,
     err,
+    interruptible,
     out,
     print_json,
     print_table,
@@ -46,7 +49,7 @@ def check(
     from assay.broad.systems.team import system_hash
     from assay.core.user_code import code_in
 
-    with code_in(plan.parent):
+    with interruptible(), code_in(plan.parent):
         loaded = load_broad_plan(plan, with_data=True)
         tasks = loaded.tasks()
         listed = runs(tasks, loaded.teams, loaded.evaluators, loaded.protocol)
@@ -63,7 +66,8 @@ def check(
                         found = (team.name, modality, one.requirement, one.status, one.sentence, system)
                         checks.append(dict(zip(CHECKS, found, strict=True)))
             if run is not None or Results(loaded.folder).folder.exists():
-                Results(run or loaded.folder).write_checks(checks)
+                with _working_in(run or loaded.folder, "keeps the checks of systems"):
+                    Results(run or loaded.folder).write_checks(checks)
     partitions = [{"task": task.name, "partition": task.partition.hash} for task in tasks]
     if as_json:
         print_json(
@@ -93,12 +97,17 @@ def run(
 ) -> None:
     """Run what is missing, analyse, and write report.html and slides.pptx; exit code 3 if a run did not end well."""
     from assay.broad.plan import load_broad_plan
+    from assay.core.folder import Folder
+    from assay.core.lock import locked
     from assay.core.user_code import code_in
 
-    with progress(quiet), code_in(plan.parent):
-        loaded = load_broad_plan(plan)
-        loaded.execute(processes, tuple(only or ()), ray_address or ray)
-    _finish(loaded.folder, as_json)
+    with interruptible(), ExitStack() as held:
+        with progress(quiet), code_in(plan.parent):
+            loaded = load_broad_plan(plan)
+            if Folder(loaded.folder).local:
+                held.enter_context(locked(Folder(loaded.folder).path(), "runs the evaluation"))
+            loaded.execute(processes, tuple(only or ()), ray_address or ray)
+        _finish(loaded.folder, as_json)
 
 
 @broad.command()
@@ -106,16 +115,21 @@ def analyze(where: Where, quiet: Quiet = False, as_json: AsJson = False) -> None
     """Analyse an evaluation again, without training anything; the same results give the same bytes."""
     from assay.broad.protocol import analyze as again
 
-    folder = _folder(where)
-    with progress(quiet):
-        again(folder)
-    _finish(folder, as_json)
+    with interruptible():
+        folder = _folder(where)
+        with _working_in(folder, "analyses the results"):
+            with progress(quiet):
+                again(folder)
+            _finish(folder, as_json)
 
 
 @broad.command()
 def report(where: Where, as_json: AsJson = False) -> None:
     """Write report.html and slides.pptx of an evaluation that is analysed."""
-    _finish(_folder(where), as_json)
+    with interruptible():
+        folder = _folder(where)
+        with _working_in(folder, "writes the report"):
+            _finish(folder, as_json)
 
 
 @broad.command()
@@ -133,6 +147,19 @@ def compare(
     print_json(rows) if as_json else print_table("sites", rows)
     if (table["agreement"] == "different conclusion").any():
         raise typer.Exit(DIFFERENT)
+
+
+@contextmanager
+def _working_in(folder: str, purpose: str) -> Iterator[None]:
+    """Keep other drivers out of the folder of an evaluation inside the block, if it is there and knows locks."""
+    from assay.core.folder import Folder
+    from assay.core.lock import locked
+
+    if Folder(folder).local and Folder(folder).exists():
+        with locked(Folder(folder).path(), purpose):
+            yield
+    else:
+        yield
 
 
 def _folder(where: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ _WIDE = 160  # columns of a table in a pipe or file, which has no width of its o
 out = Console(highlight=False, soft_wrap=not sys.stdout.isatty(), width=None if sys.stdout.isatty() else _WIDE)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
-BAD_INPUT, CELLS_FAILED, DIFFERENT, INTERRUPTED = 2, 3, 1, 130
+BAD_INPUT, CELLS_FAILED, DIFFERENT, INTERRUPTED, TERMINATED = 2, 3, 1, 130, 143
 
 Processes = Annotated[
     int,
@@ -70,11 +71,11 @@ def _cell(value: Any) -> str:
 def progress(quiet: bool = False) -> Iterator[None]:
     """Show the progress of the block with the time left: bars on a terminal, now and then a line elsewhere."""
     if quiet:
-        with _interruptible():
+        with interruptible():
             yield
         return
     if not sys.stderr.isatty():
-        with listening(ProgressLines(lambda line: err.print(line, markup=False))), _interruptible():
+        with listening(ProgressLines(lambda line: err.print(line, markup=False))), interruptible():
             yield
         return
     columns = (
@@ -96,14 +97,41 @@ def progress(quiet: bool = False) -> Iterator[None]:
                 tasks[what] = bars.add_task(what, total=total)
             bars.update(tasks[what], completed=done, total=total)
 
-        with listening(listen), _interruptible():
+        with listening(listen), interruptible():
             yield
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
+def interruptible() -> Iterator[None]:
+    """Have Ctrl-C and SIGTERM end the block as errors do, so that it puts things in order; then one line says so.
+
+    A second signal changes nothing: the end is under way. Blocks may be inside each other.
+    """
+    before: dict[int, Any] = {}
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) not in (signal.SIG_IGN, _end):  # a job in the background of a shell ignores SIGINT
+            before[number] = signal.signal(number, _end)
     try:
         yield
-    except KeyboardInterrupt:
-        err.print("assay: interrupted; what is done is kept, run it again to go on", markup=False)
-        raise typer.Exit(INTERRUPTED) from None
+    except _Ended as end:
+        before.clear()  # until the very end
+        word = "interrupted" if end.number == signal.SIGINT else "terminated"
+        err.print(f"assay: {word}; what is done is kept, run it again to go on", markup=False)
+        raise typer.Exit(INTERRUPTED if end.number == signal.SIGINT else TERMINATED) from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Ended(KeyboardInterrupt):
+    """A signal has asked for the end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def _end(number: int, _: object) -> None:
+    for other in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(other, signal.SIG_IGN)
+    raise _Ended(number)

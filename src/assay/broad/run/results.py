@@ -6,7 +6,6 @@ import io
 import json
 import logging
 import lzma
-import shutil
 import zipfile
 import zlib
 from dataclasses import asdict, dataclass, field
@@ -31,7 +30,6 @@ STATUSES = (
     *DONE, "failed", "timeout", "out of memory", "invalid", "peeked", "learned at test time", "not applicable",
     "missing",
 )  # fmt: skip
-SCRATCH = "work/scratch"  # folder for what runs write and nobody reads afterwards
 CHECKS = ("team", "task", "requirement", "status", "what", "system")  # columns of the table of conformance
 
 
@@ -185,13 +183,11 @@ class Results:
     def sweep(self) -> None:
         """Remove what drivers that were killed left behind; for the one that holds the folder's lock.
 
-        That is what they were about to write, the scratch folders of their runs, and tasks with their training labels
-        as earlier versions wrote them.
+        That is what they were about to write, and tasks with their training labels as earlier versions wrote them.
         """
         place = Path(self.folder.path())
         for left in [*place.rglob(".tmp-*"), *(place / "work").glob("*.view")]:
             left.unlink(missing_ok=True)
-        shutil.rmtree(place / SCRATCH, ignore_errors=True)
 
 
 def safe(task: str) -> str:

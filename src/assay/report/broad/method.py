@@ -38,13 +38,18 @@ def partition_table(e: Evaluation) -> Table:
 
 
 def partition_blocks(e: Evaluation) -> list[Block]:
-    """Commitment to the secret seed, and the hashes of the partitions drawn from it."""
+    """Commitment to the secret seed, the hashes of the partitions drawn from it, and that of the rules."""
+    facts = (
+        ("commitment (SHA-256 of the seed)", str(e.manifest["commitment"])),
+        ("rules registered before the first result (SHA-256)", str(e.manifest.get("registration") or "")),
+        ("manifest", e.digest),
+    )
     return [
         Text(
             "Partitions are drawn from a secret seed. Its commitment can be published before the evaluation; when the "
             "seed is revealed, anyone can verify it and draw the same partitions."
         ),
-        Facts((("commitment (SHA-256 of the seed)", str(e.manifest["commitment"])), ("manifest", e.digest))),
+        Facts(tuple((name, value) for name, value in facts if value)),
         partition_table(e),
     ]
 

@@ -83,7 +83,7 @@ def warning_blocks(e: Evaluation) -> list[Block]:
 def changes(e: Evaluation) -> list[str]:
     """Changes since the last edition of the report, as the plan of the evaluation lists them."""
     listed = (e.manifest.get("plan") or {}).get("changes") or []
-    sentences = [str(change) for change in listed] if isinstance(listed, list) else [str(listed)]
+    sentences = [str(change).rstrip(".") for change in (listed if isinstance(listed, list) else [listed])]
     return sentences or (["first edition"] if e.protocol.get("iteration", 1) == 1 else ["none recorded"])
 
 

@@ -12,7 +12,7 @@ from assay.report.broad.charts import forest, grand_means, layer_contributions, 
 from assay.report.broad.evaluation import Evaluation, TaskShown
 from assay.report.broad.layers import INTRODUCTION, layer_charts
 from assay.report.broad.method import glossary_table, hardware, partition_table, published_table
-from assay.report.broad.runs import deviations, status_blocks, warning_blocks
+from assay.report.broad.runs import changes, deviations, status_blocks, warning_blocks
 from assay.report.broad.systems import checklist_table, component_table, conformance_table
 from assay.report.broad.tables import class_table, contrasts_table, ranking_table, sizes
 from assay.report.broad.verdicts import DIAGNOSTIC_CLAIMS, MAIN_CLAIMS, verdict_matrix
@@ -77,11 +77,13 @@ def _opening(deck: Deck, e: Evaluation) -> None:
         ("teams", ", ".join(f"{name} ({letter})" for letter, name in e.teams.items())),
         ("tasks", tasks),
         ("edition", f"{e.edition}; {'for comments of the teams' if e.protocol.get('draft') else 'final'}"),
-        ("changes since the last edition", "; ".join(_changes(e))),
+        ("changes since the last edition", "; ".join(changes(e))),
         ("written", written(e)),
         ("plan", "version 4 of the Broad Evaluation Plan (2010)"),
     ]
     hashes = f"Manifest (SHA-256): {e.digest}\nCommitment to the seed: {e.manifest['commitment']}"
+    if e.manifest.get("registration"):
+        hashes += f"\nRules registered before the first result (SHA-256): {e.manifest['registration']}"
     deck.add(f"Broad Evaluation: {e.name}", [Facts(tuple(facts))], hashes)
     deck.add(
         "Claims", [Items(text.CLAIMS)], "Plan §5.1. The teams specified one claim; what is not claimed is theirs too."
@@ -160,13 +162,6 @@ def _results(deck: Deck, e: Evaluation, task: TaskShown) -> None:
         deck.add(ranking.caption, [ranking, note], "Plan §3.2: no ranking combines metrics or tasks.")
 
 
-def _changes(e: Evaluation) -> list[str]:
-    """Changes since the last edition, as the plan of the evaluation lists them."""
-    changes = (e.manifest.get("plan") or {}).get("changes") or []
-    listed = [str(change) for change in changes] if isinstance(changes, list) else [str(changes)]
-    return listed or (["first edition"] if e.protocol.get("iteration", 1) == 1 else ["none recorded"])
-
-
 def _conformance(e: Evaluation) -> list[Table | Text]:
     """How many checks of the systems passed, and those that did not; the page lists all."""
     table = conformance_table(e)
@@ -178,7 +173,7 @@ def _conformance(e: Evaluation) -> list[Table | Text]:
 
 
 def _issues(deck: Deck, e: Evaluation) -> None:
-    issues = [f"Changes since the last edition: {'; '.join(_changes(e))}."]
+    issues = [f"Changes since the last edition: {'; '.join(changes(e))}."]
     for block in status_blocks(e):
         if isinstance(block, Items):
             issues += block.items

@@ -31,9 +31,9 @@ def claims_table(e: Evaluation, tasks: list[TaskShown], claims: tuple[str, ...])
 
 
 def claims_notes(e: Evaluation, tasks: list[TaskShown], claims: tuple[str, ...]) -> str:
-    """The sentences of the verdicts, one a line."""
-    judged = [(task, row) for claim in claims for task in tasks for row in _judged(e, task, claim)]
-    return "\n".join(f"{e.team(row['team'])}, {task.title.lower()}: {row['sentence']}" for task, row in judged)
+    """The sentences of the verdicts with what each rests on, one a line."""
+    judged = [row for claim in claims for task in tasks for row in _judged(e, task, claim)]
+    return "\n".join(f"{row['sentence']} {row.get('detail', '')}".strip() for row in judged)
 
 
 def _judged(e: Evaluation, task: TaskShown, claim: str) -> list[dict[str, Any]]:

@@ -26,6 +26,7 @@ from assay.stimuli import (
     ParametricTest,
     Perturbation,
     Sequences,
+    Texts,
     Transformed,
     as_human_stimuli,
     as_object_pictures,
@@ -36,6 +37,7 @@ from assay.stimuli import (
     load_coil20_pictures,
     load_human_stimuli,
     load_sequences,
+    load_texts,
     novel_objects,
     turning_objects,
 )
@@ -102,6 +104,18 @@ def _moving(node: Node) -> Sequences:
     if motion not in moving:
         node["motion"].fail(f"is {motion!r}, expected one of {', '.join(map(repr, moving))}")
     return moving[motion]
+
+
+def _texts(node: Node) -> Texts:
+    """Texts as a plan writes them: the file under ``path``, and a tokenizer beside the plan or by name."""
+    entries = dict(node.items())
+    for key in ("path", "tokenizer"):
+        if key not in entries:
+            node.fail(f"lacks the key {key!r}")
+    rest = replace(node, value={k: v for k, v in node.value.items() if k not in ("path", "tokenizer")})
+    beside = convert(entries["tokenizer"], Path, {})
+    tokenizer = beside if beside.exists() else convert(entries["tokenizer"], str, {})
+    return build(load_texts, rest, path=convert(entries["path"], Path, {}), tokenizer=tokenizer)
 
 
 def _in_words_of_a_plan(load: Callable[..., T], keys: str) -> Callable[..., T]:
@@ -175,6 +189,7 @@ SEQUENCES: dict[str, Callable[[Node], Any]] = {
     "moving": _moving,
     "objects": lambda node: build(turning_objects, node),
     "coil20": lambda node: build(load_coil20, replace(node, value={}), path=convert(node, Path, {})),
+    "texts": _texts,
 }
 OBJECTS: dict[str, Callable[[Node], Any]] = {
     "novel": lambda node: build(novel_objects, node),
@@ -202,6 +217,7 @@ FACTORIES: dict[str, dict[str, Callable[..., Any]]] = {
         "moving": camera_video,
         "objects": turning_objects,
         "coil20": load_coil20,
+        "texts": load_texts,
     },
     "tests of invariance": {"gratings": Gratings, "video": NaturalVideo, "parametric": ParametricTest},
     "data": {"labelled data": labelled_data, "images": image_set},

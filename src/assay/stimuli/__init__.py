@@ -19,6 +19,7 @@ from assay.stimuli.pictures import photographs
 from assay.stimuli.rdm_files import load_rdms
 from assay.stimuli.rdms import RdmSet
 from assay.stimuli.sequences import Sequences, load_sequences
+from assay.stimuli.text_files import load_texts
 from assay.stimuli.texts import Text, Texts, as_texts
 from assay.stimuli.transforms import Chain, Crop, Grey, Normalize, Resize, ResizeShorter, transform_named
 from assay.stimuli.turntables import TurningObject, load_coil20, turning_objects
@@ -79,6 +80,7 @@ __all__ = [
     "load_labelled",
     "load_rdms",
     "load_sequences",
+    "load_texts",
     "natural_patches",
     "novel_objects",
     "photographs",

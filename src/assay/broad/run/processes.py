@@ -6,6 +6,7 @@ import os
 import resource
 import socket
 import sys
+import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -19,9 +20,11 @@ from assay.broad.data.features import FeatureStore
 from assay.broad.data.violation import NotApplicable, Violation
 from assay.broad.run.condition import RunCondition
 from assay.broad.run.job import Job as RunJob
+from assay.broad.run.remote import Surroundings
 from assay.broad.run.results import Results, RunRecord
+from assay.broad.run.sandbox import prepare
 from assay.broad.tasks import View
-from assay.core.errors import AssayError, first_line
+from assay.core.errors import AssayError, first_line, optional
 from assay.core.folder import Folder
 from assay.core.lock import NAME as LOCK
 from assay.core.progress import begin_stage, report
@@ -30,7 +33,7 @@ from assay.runs.process_tree import machine_bytes
 
 RETRIES = 3  # of a run whose Ray worker is lost
 USABLE = 0.9  # of a machine's memory, for all runs at a time
-PRELOAD = ("assay.broad.run.processes", "sklearn.svm", "sklearn.linear_model")
+PRELOAD = ("assay.broad.run.processes", "assay.broad.run.serving", "sklearn.svm", "sklearn.linear_model")
 
 
 @dataclass(frozen=True)
@@ -43,11 +46,12 @@ class Order:
         job: What to run.
         results: Folder of the evaluation.
         features: Folder of kept features.
-        forbidden: Where labels are.
+        forbidden: Where labels are; hidden from systems, as the whole folder of the evaluation is.
         limit_s: Seconds that one stage may take; None for no limit.
         memory_bytes: Memory that the run may take with everything it starts; None for its share of the machine's.
         threads: Number of cores that the run uses; None for its share of the machine's or the cluster's.
         anew: Whether folds that are done are done again, each written over when its successor is there.
+        node: Number of the node of a cluster that does the run; empty elsewhere.
     """
 
     task: str
@@ -60,14 +64,17 @@ class Order:
     memory_bytes: int | None = None
     threads: int | None = None
     anew: bool = False
+    node: str = ""
 
 
 def do(view: View, kept: None, order: Order) -> RunRecord:
     """One run in this process; whatever a system does wrong becomes a status."""
+    began = time.time()
     torch.set_num_threads(order.threads or 1)
     results = Results(order.results)
     store = FeatureStore(Folder(order.features))
-    run = RunCondition(view, order.job, results, store, order.forbidden, begin_stage, order.anew)
+    around = Surroundings((order.results, *order.forbidden), order.forbidden)
+    run = RunCondition(view, order.job, results, store, around, begin_stage, order.anew)
     try:
         record = run()
     except Violation as error:
@@ -75,14 +82,18 @@ def do(view: View, kept: None, order: Order) -> RunRecord:
     except NotApplicable as error:
         record = run.record("not applicable", str(error))
     except AssayError as error:
-        record = run.record("failed", str(error))
+        record = run.record("failed", str(error), getattr(error, "trace", ""))
     except MemoryError as error:
         record = run.record("out of memory", first_line(error))
     except Exception as error:
         record = run.record("failed", f"{type(error).__name__}: {first_line(error)}", traceback.format_exc())
     if record != results.read_run(record.task, record.run):
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        record = replace(record, peak_bytes=peak * (1 if sys.platform == "darwin" else 1024))
+        machine = " ".join(part for part in (socket.gethostname(), order.node) if part)
+        record = replace(
+            record, peak_bytes=peak * (1 if sys.platform == "darwin" else 1024), machine=machine,
+            began=round(began, 3), ended=round(time.time(), 3),
+        )  # fmt: skip
         results.write_run(record)
     return record
 
@@ -97,10 +108,10 @@ def work(orders: Sequence[Order], processes: int = 1, ray: bool | str = False) -
         raise AssayError(f"processes={processes} must be at least 1")
     report("runs", 0, len(orders))
     if ray and orders:
-        outcomes = execute(partial(_on_a_node, here=Path.cwd()), _for_cluster(orders, ray), Workers(ray=ray))
+        outcomes = execute(partial(_on_a_node, here=Path.cwd()), for_cluster(orders, ray), Workers(ray=ray))
     else:
         jobs = [_job(order, processes) for order in orders]
-        outcomes = execute(do, jobs, Workers(processes, fresh=True, preload=PRELOAD))
+        outcomes = execute(do, jobs, Workers(processes, fresh=True, preload=PRELOAD, enter=prepare))
     with closing(outcomes):
         for number, outcome in enumerate(outcomes, 1):
             record = outcome.result
@@ -119,7 +130,7 @@ def _job(order: Order, processes: int) -> Job:
     return Job(own, streamed=order.view, limits=Limits(order.limit_s, memory))
 
 
-def _for_cluster(orders: Sequence[Order], address: bool | str) -> Iterator[Job]:
+def for_cluster(orders: Sequence[Order], address: bool | str) -> Iterator[Job]:
     """The orders with what each needs of the cluster; one that no node can meet is an error."""
     ray = start_ray(address)
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
@@ -145,7 +156,8 @@ def _on_a_node(view: View, kept: None, order: Order, here: Path) -> RunRecord:
     if here.is_dir():  # data may be named relative to it
         os.chdir(here)
     memory = order.memory_bytes or int(machine_bytes() * USABLE * (order.threads or 1) / (os.cpu_count() or 1))
-    return next(iter(work([replace(order, view=view, memory_bytes=memory)])))
+    node = optional("ray", "ray", "ray=…").get_runtime_context().get_node_id()[:8]
+    return next(iter(work([replace(order, view=view, memory_bytes=memory, node=node)])))
 
 
 def _lost(order: Order, status: str, reason: str) -> RunRecord:

@@ -69,6 +69,8 @@ class RunRecord:
         learner: File of the learner as it was after learning.
         traceback: Traceback of the exception that ended the run, unless its message says enough.
         peak_bytes: The most memory that the run's process took; recorded, not ranked.
+        machine: Name of the machine that did the run, with the node of a cluster.
+        began, ended: Time of beginning and end, in seconds since 1970.
     """
 
     task: str
@@ -83,6 +85,9 @@ class RunRecord:
     learner: str = ""
     traceback: str = ""
     peak_bytes: int = 0
+    machine: str = ""
+    began: float = 0.0
+    ended: float = 0.0
 
 
 class Results:

@@ -179,6 +179,7 @@ def _finish(folder: str, as_json: bool) -> None:
     from assay.broad.run.results import DONE
     from assay.core.folder import Folder
     from assay.report.broad.report import write_broad_report
+    from assay.report.broad.verdicts import headlines
     from assay.report.slides.broad import write_slides
 
     tables = Analysis.read(Folder(folder)).tables
@@ -198,8 +199,11 @@ def _finish(folder: str, as_json: bool) -> None:
     else:
         for row in bad.itertuples():
             err.print(f"{row.task}/{row.run}: {row.status}: {row.reason}", markup=False)
-        for row in claims.itertuples():
-            out.print(f"{row.sentence}", markup=False)
+        few = headlines(claims)
+        for sentence in few:
+            out.print(sentence, markup=False)
+        if len(claims) > len(few):
+            out.print(f"{len(claims) - len(few)} more verdicts, and what each rests on, are in the report")
         out.print(f"{len(status) - len(bad)} runs done, {len(bad)} not")
         out.print(slides, markup=False)
         out.print(page, markup=False)

@@ -9,6 +9,7 @@ import pytest
 
 from assay.report.broad.evaluation import Evaluation
 from assay.report.broad.report import broad_document
+from assay.report.broad.verdicts import headlines
 from assay.report.document import Facts, Table, Text
 from broad_report_kit import make_evaluation
 
@@ -69,3 +70,11 @@ def _cells(deck):
 
     slide = Presentation(io.BytesIO(deck.bytes())).slides[0]
     return [cell.text for shape in slide.shapes if shape.has_table for row in shape.table.rows for cell in row.cells]
+
+
+def test_the_few_sentences_of_the_terminal_name_team_and_task(folder):
+    claims = Evaluation(folder).tables["claims"]
+    few = headlines(claims)
+    assert len(few) == 2 * 2 * 2, "two teams, two tasks, two claims"
+    assert all(sentence.startswith("Team ") and (" on video" in sentence or " on text" in sentence) for sentence in few)
+    assert not any("(Food)" in sentence for sentence in few)

@@ -16,8 +16,19 @@ from assay.report.document import (
 )
 
 MAIN_CLAIMS = ("central", "comparable in quality", "non-inferior")
+HEADLINES = ("central", "comparable in quality")  # what the terminal says
 DIAGNOSTIC_CLAIMS = ("deep learning helps", "depth helps")
 _TONE = {"supported": "good", "not supported": "bad"}
+
+
+def headlines(claims: pd.DataFrame) -> list[str]:
+    """The few sentences that matter most: each team's central claim and comparability, on each task as a whole.
+
+    Args:
+        claims: The analysis' table of claims.
+    """
+    chosen = claims[claims["claim"].isin(HEADLINES) & ~claims["task"].str.contains(":")]
+    return [str(sentence) for sentence in chosen["sentence"]]
 
 
 def verdicts(e: Evaluation, tasks: list[TaskShown], claims: tuple[str, ...]) -> Block:

@@ -1,6 +1,7 @@
 """Kill ``assay broad run`` at random moments, run it again, and compare with a run that nobody disturbed.
 
-Each try is the real command on a small plan whose system leaves a process behind. It is ended by SIGKILL, SIGINT or
+Each try is the command on a small plan whose system leaves a process behind; it is forked from a process that has
+loaded the code and done nothing, or, with --anew, started as from a terminal. It is ended by SIGKILL, SIGINT or
 SIGTERM at a random moment; then nothing of it may run any more. When one has come to its end, predictions and tables
 must be those of the undisturbed run to the byte, and no temporary file may be left; then a new evaluation begins, until
 the number of kills is reached. Prints a line for each evaluation, and all counts at the end; exit code 1 if one is bad.
@@ -9,14 +10,18 @@ the number of kills is reached. Prints a line for each evaluation, and all count
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,7 +31,7 @@ import yaml
 from assay.runs.process_tree import adopt_orphans, descendants
 
 SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
-ENDS = {signal.SIGKILL: (-9,), signal.SIGINT: (130, -2, 1), signal.SIGTERM: (143, -15)}
+ENDS = {signal.SIGKILL: (-9,), signal.SIGINT: (130, -2), signal.SIGTERM: (143, -15)}
 PATIENCE_S = 20.0  # on a busy machine; on an idle one everything ends within a second
 SYSTEM = '''
 import subprocess
@@ -107,15 +112,73 @@ def write_plan(place: Path) -> Path:
     return place
 
 
-def start(place: Path, processes: int) -> subprocess.Popen[bytes]:
-    """Start the real command on the plan of a folder."""
-    command = [sys.executable, "-m", "assay.cli.main", "broad", "run", str(place / "plan.yaml")]
-    return subprocess.Popen(
-        [*command, "--processes", str(processes), "--quiet", "--json"],
-        stdout=subprocess.DEVNULL, stderr=(place / "said").open("wb"), start_new_session=True,
-        env=os.environ | {"TMPDIR": str(place / "temporary")},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )  # fmt: skip
+LAUNCHER = """
+import atexit, json, os, signal, sys, traceback
+import assay.broad.plan, assay.report.broad.report, assay.report.slides.broad
+from assay.cli.main import main
+
+for line in sys.stdin:
+    order = json.loads(line)
+    child = os.fork()
+    if child:
+        print(child, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        continue
+    code = 1
+    try:
+        os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.environ["TMPDIR"] = order["temporary"]
+        for number, flags, name in ((0, os.O_RDONLY, os.devnull), (1, os.O_WRONLY, os.devnull),
+                                    (2, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, order["said"])):
+            os.dup2(os.open(name, flags), number)
+        sys.argv = ["assay", *order["words"]]
+        main()
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        atexit._run_exitfuncs()
+        sys.stderr.flush()
+        os._exit(code)
+"""
+
+
+class Command:
+    """The command at work on the plan of a folder.
+
+    Args:
+        place: The folder.
+        processes: Number of runs at a time.
+        launcher: Process to fork the command from; None to start a new interpreter.
+    """
+
+    def __init__(self, place: Path, processes: int, launcher: subprocess.Popen[str] | None) -> None:
+        words = ["broad", "run", str(place / "plan.yaml"), "--processes", str(processes), "--quiet", "--json"]
+        if launcher is not None:
+            order = {"words": words, "temporary": str(place / "temporary"), "said": str(place / "said")}
+            print(json.dumps(order), file=launcher.stdin, flush=True)
+            self.pid = int(launcher.stdout.readline())
+            end = launcher.stdout.readline
+        else:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "assay.cli.main", *words],
+                stdout=subprocess.DEVNULL, stderr=(place / "said").open("wb"), start_new_session=True,
+                env=os.environ | {"TMPDIR": str(place / "temporary")},
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+            )  # fmt: skip
+            self.pid = process.pid
+            end = process.wait
+        self.code: int | None = None
+        self.waiting = threading.Thread(target=lambda: setattr(self, "code", int(end())))
+        self.waiting.start()
+
+    def wait(self, seconds: float | None = None) -> int | None:
+        """Wait for its end, and give its exit code; None if it is still at work."""
+        self.waiting.join(seconds)
+        return self.code
 
 
 def results(place: Path) -> dict[str, bytes]:
@@ -134,37 +197,47 @@ def left_files(place: Path) -> list[str]:
     return [str(p.relative_to(place)) for p in [*left, *(place / "temporary").rglob("*")]]
 
 
-def left_processes(outcome: Outcome) -> None:
+def left_processes(outcome: Outcome, own: Sequence[int]) -> None:
     """Wait until nothing of a killed command runs any more, and note what still does after a while."""
     begin = time.monotonic()
-    while (living := descendants(os.getpid())) and time.monotonic() - begin < PATIENCE_S:
+    while (living := [p for p in descendants(os.getpid()) if p not in own]) and time.monotonic() - begin < PATIENCE_S:
         time.sleep(0.01)
     outcome.slowest_s = max(outcome.slowest_s, time.monotonic() - begin)
     for pid in living:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()[:80]
         outcome.processes.append(f"{pid} {words}")
         os.kill(pid, signal.SIGKILL)
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        pass
 
 
-def kill_and_compare(folder: Path, kills: int, seed: int, processes: int) -> Outcome:
+def kill_and_compare(folder: Path, kills: int, seed: int = 0, processes: int = 2, anew: bool = False) -> Outcome:
     """Kill an evaluation over and over, let it come to its end, and begin the next until there were enough kills."""
     chance = random.Random(seed)
     outcome = Outcome()
-    adopt_orphans()
+    adopt_orphans()  # what outlives its driver becomes a child of this process, and is found
+    with ExitStack() as stack:
+        launcher = None
+        if not anew:
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+            launcher = stack.enter_context(subprocess.Popen([sys.executable, "-c", LAUNCHER], **pipes))
+            stack.callback(launcher.kill)
+        _kill(folder, kills, chance, processes, launcher, outcome)
+    return outcome
+
+
+def _kill(
+    folder: Path, kills: int, chance: random.Random, processes: int, launcher: subprocess.Popen[str] | None,
+    outcome: Outcome,
+) -> None:  # fmt: skip
+    own = [launcher.pid] if launcher is not None else []
     calm = write_plan(folder / "undisturbed")
+    Command(write_plan(folder / "first"), processes, launcher).wait()  # so that all files are in the disk's cache
     begin = time.monotonic()
-    with start(calm, processes) as process:
-        code = process.wait()
+    code = Command(calm, processes, launcher).wait()
     took = time.monotonic() - begin
-    left_processes(outcome)
+    left_processes(outcome, own)
     if code:
         outcome.failures.append(f"undisturbed: exit code {code}: {(calm / 'said').read_text()[-500:]}")
-        return outcome
+        return
     outcome.files += left_files(calm)
     expected = results(calm)
     print(f"undisturbed: {took:.1f} s", flush=True)
@@ -179,21 +252,19 @@ def kill_and_compare(folder: Path, kills: int, seed: int, processes: int) -> Out
         delay = chance.uniform(0, 1.05 * took) if chance.random() < 0.5 else chance.uniform(0.4 * took, 0.9 * took)
         sent = chance.choice(SIGNALS)
         enough = outcome.kills.total() >= kills or in_this >= 12
-        with start(place, processes) as process:
-            try:
-                code = process.wait(None if enough else delay)
-            except subprocess.TimeoutExpired:
-                process.send_signal(sent)
-                code = process.wait()
-                outcome.kills[sent.name] += 1
-                outcome.exits[f"{sent.name} {code}"] += 1
-                in_this += 1
-                if code not in ENDS[sent] and code != 0:
-                    outcome.failures.append(f"{sent.name} ended in {code}: {(place / 'said').read_text()[-300:]}")
-                left_processes(outcome)
-                if code != 0:
-                    continue
-        left_processes(outcome)
+        command = Command(place, processes, launcher)
+        code = command.wait(None if enough else delay)
+        if code is None:
+            os.kill(command.pid, sent)
+            code = command.wait()
+            outcome.kills[sent.name] += 1
+            outcome.exits[f"{sent.name} {code}"] += 1
+            in_this += 1
+            if code not in ENDS[sent] and code != 0:
+                outcome.failures.append(f"{sent.name} ended in {code}: {(place / 'said').read_text()[-300:]}")
+        left_processes(outcome, own)
+        if code in ENDS[signal.SIGKILL] + ENDS[signal.SIGINT] + ENDS[signal.SIGTERM]:
+            continue
         if code:
             outcome.failures.append(f"evaluation {number}: exit code {code}: {(place / 'said').read_text()[-500:]}")
         else:
@@ -204,7 +275,6 @@ def kill_and_compare(folder: Path, kills: int, seed: int, processes: int) -> Out
             outcome.files += [f"{number}/{name}" for name in left_files(place)]
         print(f"evaluation {number}: {in_this} kills, {len(outcome.different)} files differ", flush=True)
         place = None
-    return outcome
 
 
 def main() -> None:
@@ -212,9 +282,10 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--anew", action="store_true", help="start a new interpreter for each command")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        outcome = kill_and_compare(Path(folder), options.kills, options.seed, options.processes)
+        outcome = kill_and_compare(Path(folder), options.kills, options.seed, options.processes, options.anew)
     print(f"{outcome.kills.total()} kills: {dict(outcome.kills)}; exit codes: {dict(outcome.exits)}")
     print(f"{outcome.completed} evaluations completed; results that differ: {outcome.different or 'none'}")
     print(f"processes left: {outcome.processes or 'none'}; the last ended {outcome.slowest_s:.2f} s after its driver")

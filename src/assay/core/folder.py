@@ -96,7 +96,7 @@ class Folder:
             raise self._unreadable(folder, error) from error
         return sorted(f"{folder}/{n}" for n in names if n.endswith(suffix) and not n.startswith(_TEMPORARY))
 
-    def write(self, name: str, data: bytes, durable: bool = True) -> None:
+    def write(self, name: str, data: bytes | memoryview, durable: bool = True) -> None:
         """Write a file so that it is either all there or not there at all, whatever happens meanwhile.
 
         Written under a temporary name and renamed. ``durable`` flushes it to a local disk first, so that it also
@@ -111,7 +111,7 @@ class Folder:
                     os.replace(temporary, str(target))  # noqa: PTH105
                 else:
                     fs.makedirs(str(target.parent), exist_ok=True)
-                    fs.pipe_file(temporary, data)
+                    fs.pipe_file(temporary, bytes(data))
                     fs.mv(temporary, str(target))
             except BaseException:
                 if fs.exists(temporary):
@@ -140,7 +140,7 @@ class Folder:
                 fs.rm_file(path)
 
 
-def _write_local(path: str, data: bytes, durable: bool) -> None:
+def _write_local(path: str, data: bytes | memoryview, durable: bool) -> None:
     """Write a file on this machine, and make its folder where that is missing."""
     try:
         file = open(path, "wb")  # noqa: PTH123, SIM115

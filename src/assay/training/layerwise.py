@@ -35,6 +35,16 @@ class Stack(Protocol):
     optionally a method ``prepare(x)``, called once with some inputs before learning begins."""
 
 
+class Rows(Protocol):
+    """Inputs that are made when they are asked for, so that all of them are never in memory at once."""
+
+    def __len__(self) -> int:
+        """Number of inputs."""
+
+    def __getitem__(self, chosen: Tensor) -> Tensor:
+        """The inputs of the chosen numbers, finite float32 values on the device of the network."""
+
+
 @dataclass(frozen=True)
 class Greedy:
     """Settings of greedy layer-wise learning.
@@ -63,12 +73,14 @@ class Greedy:
             )
 
 
-def greedy(network: Stack, data: Tensor | np.ndarray[Any, Any], settings: Greedy | None = None) -> None:
+def greedy(network: Stack, data: Tensor | np.ndarray[Any, Any] | Rows, settings: Greedy | None = None) -> None:
     """Let the layers of one network learn, in place, on the device the network is on."""
     population([network], data, settings)
 
 
-def population(networks: Sequence[Stack], data: Tensor | np.ndarray[Any, Any], settings: Greedy | None = None) -> None:
+def population(
+    networks: Sequence[Stack], data: Tensor | np.ndarray[Any, Any] | Rows, settings: Greedy | None = None
+) -> None:
     """Let many networks of one shape learn at once, in place: stacked parameters, batched matrix products.
 
     Each network learns as it would alone: all see the data in the same order, each has its own initial weights and
@@ -77,7 +89,8 @@ def population(networks: Sequence[Stack], data: Tensor | np.ndarray[Any, Any], s
 
     Args:
         networks: Networks of one architecture, all on one device.
-        data: Inputs, with samples along the first axis; moved to that device as a whole.
+        data: Inputs, with samples along the first axis, moved to that device as a whole; or `Rows`, of which one batch
+            at a time is made (without a checkpoint).
         settings: How the networks learn.
     """
     settings = settings or Greedy()
@@ -87,10 +100,7 @@ def population(networks: Sequence[Stack], data: Tensor | np.ndarray[Any, Any], s
     if any(_form(stack) != _form(stacks[0]) for stack in stacks):
         raise AssayError("the networks of a population differ in shape or form: train each by itself")
     device = next(stacks[0][0].parameters()).device
-    samples = torch.as_tensor(data)
-    if not torch.isfinite(samples).all():
-        raise AssayError("the data to learn from have NaN or infinite values")
-    samples = samples.to(device, torch.float32)
+    samples = _on_device(data, device)
     saved = _Saved(settings, stacks, samples)
     for depth in range(len(stacks[0])):
         if depth < saved.depth:
@@ -99,17 +109,27 @@ def population(networks: Sequence[Stack], data: Tensor | np.ndarray[Any, Any], s
         learners = [stack[depth] for stack in stacks]
         lower = [nn.Sequential(*stack[:depth]) for stack in stacks]
         if not epochs_done:
-            _prepare(learners, lower, samples[:PREPARE])
+            _prepare(learners, lower, samples[torch.arange(min(PREPARE, len(samples)))])
         layer = _Layer(learners, lower, settings)
         if epochs_done:
             layer.restore(saved.tensors)
         for epoch in range(epochs_done, settings.epochs):
-            layer.learn(samples, f"{settings.seed}/{depth}/{epoch}", 1 - epoch / settings.epochs)
+            layer.learn(samples, device, f"{settings.seed}/{depth}/{epoch}", 1 - epoch / settings.epochs)
             report(f"learning layer {depth + 1} of {len(stacks[0])}", epoch + 1, settings.epochs)
             if saved.path is not None and ((epoch + 1) % settings.every == 0 or epoch + 1 == settings.epochs):
                 layer.write_back()
                 saved.write(saved.path, stacks, layer, depth, epoch + 1)
         layer.write_back()
+
+
+def _on_device(data: Tensor | np.ndarray[Any, Any] | Rows, device: torch.device) -> Tensor | Rows:
+    """Inputs as they are learned from; what is made when it is asked for stays as it is."""
+    if not isinstance(data, (Tensor, np.ndarray, list, tuple)):
+        return data
+    samples = torch.as_tensor(data)
+    if not torch.isfinite(samples).all():
+        raise AssayError("the data to learn from have NaN or infinite values")
+    return samples.to(device, torch.float32)
 
 
 def _form(stack: Sequence[nn.Module]) -> list[Any]:
@@ -151,13 +171,13 @@ class _Layer:
         self.optimizer = torch.optim.Adam(self.parameters.values(), lr=self.rate, fused=gpu or None, capturable=gpu)
         self.take_step = RecordedStep(self._step, self.optimizer) if gpu else self._step
 
-    def learn(self, samples: Tensor, seed: str, rate_share: float) -> None:
+    def learn(self, samples: Tensor | Rows, device: torch.device, seed: str, rate_share: float) -> None:
         """Learn for one epoch at a share of the learning rate; the seed decides the order and what is sampled."""
         self.rate.fill_(self.settings.learning_rate * rate_share)
         number = int(fingerprint(seed)[:12], 16)
         order = torch.randperm(len(samples), generator=torch.Generator().manual_seed(number))
-        with seeded(number, samples.device):
-            for batch in torch.split(order.to(samples.device), self.settings.batch_size):
+        with seeded(number, device):
+            for batch in torch.split(order.to(device), self.settings.batch_size):
                 self.take_step(samples[batch])
 
     def _step(self, batch: Tensor) -> None:
@@ -203,13 +223,15 @@ class _Layer:
 class _Saved:
     """The checkpoint of a training: its progress, refused if it belongs to another training."""
 
-    def __init__(self, settings: Greedy, stacks: list[list[nn.Module]], samples: Tensor) -> None:
+    def __init__(self, settings: Greedy, stacks: list[list[nn.Module]], samples: Tensor | Rows) -> None:
         self.path = None if settings.checkpoint is None else Path(settings.checkpoint)
         self.depth = 0
         self.epoch = 0
         self.tensors: State = {}
         if self.path is None:
             return
+        if not isinstance(samples, Tensor):
+            raise AssayError(f"checkpoint={self.path}: what is made when it is asked for has no checkpoint")
         decisive = {k: v for k, v in asdict(settings).items() if k not in ("checkpoint", "every")}
         start = [[layer.state_dict() for layer in stack] for stack in stacks]
         self.training = fingerprint(decisive, start, samples)

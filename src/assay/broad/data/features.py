@@ -8,7 +8,7 @@ import logging
 import shutil
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from scipy import sparse
@@ -41,7 +41,8 @@ class FeatureStore:
         for part in PARTS:
             name = f"features/{key}/{part}"
             try:
-                features[part] = unpacked(self.folder.read(name))
+                with self.folder.open(name) as file:
+                    features[part] = unpacked(file)
             except FileMissing:  # being made room for
                 return None
             except _DAMAGE as error:
@@ -54,7 +55,7 @@ class FeatureStore:
     def write(self, key: str, features: dict[str, Features]) -> None:
         """Keep features under a key; the last file written marks them as complete."""
         for part in PARTS:
-            self.folder.write(f"features/{key}/{part}", packed(features[part]))
+            self.folder.write(f"features/{key}/{part}", _packed(features[part]).getbuffer())
         self.folder.write(f"features/{key}/whole.json", json.dumps(sorted(features)).encode())
 
     def forget(self) -> None:
@@ -119,6 +120,10 @@ def _content(features: Any) -> Any:
 
 def packed(features: Features) -> bytes:
     """Write features to bytes, as an npz archive."""
+    return _packed(features).getvalue()
+
+
+def _packed(features: Features) -> io.BytesIO:
     buffer = io.BytesIO()
     if isinstance(features, list):
         np.savez(buffer, list=np.array(len(features)), **{f"a{i}": f for i, f in enumerate(features)})
@@ -127,12 +132,12 @@ def packed(features: Features) -> bytes:
         np.savez(buffer, data=matrix.data, indices=matrix.indices, indptr=matrix.indptr, shape=np.array(matrix.shape))
     else:
         np.savez(buffer, matrix=np.asarray(features))
-    return buffer.getvalue()
+    return buffer
 
 
-def unpacked(data: bytes) -> Features:
-    """Read features from the bytes that `packed` wrote."""
-    with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+def unpacked(data: bytes | IO[bytes]) -> Features:
+    """Read features from the bytes that `packed` wrote, or from a file of them."""
+    with np.load(io.BytesIO(data) if isinstance(data, bytes) else data, allow_pickle=False) as archive:
         if "list" in archive.files:
             return [archive[f"a{i}"] for i in range(int(archive["list"]))]
         if "indptr" in archive.files:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.special import log_expit, softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVR, LinearSVC
@@ -30,6 +31,7 @@ from assay.broad.systems.classifiers.remembered import Remembering
 from assay.core.errors import AssayError
 
 COST_GRID: Grid = {"C": COSTS}
+ROWS = 65_536  # number of dense rows that are multiplied at a time
 
 
 @dataclass(eq=False)
@@ -63,7 +65,7 @@ class LinearSVM(BinaryClassifier):
         self.offset_ = machine.intercept_[0]
 
     def _values(self, X: Any) -> Array:
-        return np.asarray(X @ self.weights_ + self.offset_)
+        return product(X, self.weights_) + self.offset_
 
 
 @dataclass(eq=False)
@@ -110,7 +112,7 @@ class Logistic(Rater):
     def probabilities(self, X: Features) -> Array:
         """Compute the probabilities p(c) of the ratings in ``ratings_``, for each instance."""
         # In logarithms, because all of them can be too small for a float before they are made to sum to 1.
-        return np.asarray(softmax(log_expit(self._checked(X) @ self.weights_ + self.offsets_), axis=1))
+        return np.asarray(softmax(log_expit(product(self._checked(X), self.weights_) + self.offsets_), axis=1))
 
     def _values(self, X: Any) -> Array:
         p = self.probabilities(X)
@@ -157,4 +159,11 @@ class LinearSVR(Remembering, Rater):
         self.offset_ = machine.intercept_[0]
 
     def _values(self, X: Any) -> Array:
-        return np.asarray(X @ self.weights_ + self.offset_)
+        return product(X, self.weights_) + self.offset_
+
+
+def product(X: Any, weights: Array) -> Array:
+    """Multiply features by weights, many dense rows a part at a time: NumPy copies rows that are not float64."""
+    if sparse.issparse(X) or X.shape[0] <= ROWS or X.dtype == weights.dtype:
+        return np.asarray(X @ weights)
+    return np.concatenate([X[first : first + ROWS] @ weights for first in range(0, X.shape[0], ROWS)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -26,15 +26,15 @@ class MatrixLearner(StackLearner):
     """A stack that learns from a matrix of features, n rows, dense or sparse.
 
     Each column is scaled by its least and greatest value in training and cut off there; a column that is constant in
-    training becomes 0. The matrix is never dense as a whole on the CPU: learning takes
-    ``samples`` rows, chosen by chance, and puts them together on ``device``; representing takes 2,048 rows at a time.
+    training becomes 0. The matrix is never dense as a whole on the CPU: learning takes ``samples`` rows, chosen by
+    chance, of which one mini-batch at a time is dense (a GPU has all of them); representing takes 2,048 rows at a time.
 
     Args:
         stack: The stack of layers; its first layer has an ``encoder``.
         span: How columns are scaled: ``"unit"`` for (x − low)/(high − low) in [0, 1]; ``"centred"`` for (x − mean)/s in
             [−1, 1], s the greatest distance from the mean. (Rare words are nearly always absent: uncentred, in
             [−1, 1], they would add up to a large constant that saturates tanh units.)
-        samples: The largest number of rows to learn from; rows × columns × 4 bytes are on the device.
+        samples: The largest number of rows to learn from; a GPU holds rows × columns × 4 bytes of them.
         epochs: Number of passes over these rows for each layer.
         batch_size: Number of rows per step.
         learning_rate: Learning rate of Adam at the start.
@@ -72,12 +72,19 @@ class MatrixLearner(StackLearner):
         chosen = np.random.default_rng(self.seed).permutation(matrix.shape[0])[: self.samples]
         chosen.sort()
         with on_device(self.stack, self.device):
-            samples = torch.empty(len(chosen), matrix.shape[1], device=self.device)
-            for first in range(0, len(chosen), ROWS):
-                rows = chosen[first : first + ROWS]
-                samples[first : first + len(rows)] = self._dense(matrix[rows]).to(self.device)
-            self.stack.fit(samples, settings=self.settings)
+            self.stack.fit(self._samples(matrix, chosen), settings=self.settings)
         return self
+
+    def _samples(self, matrix: Any, chosen: Array) -> Tensor | _DenseWhenAsked:
+        """The chosen rows, dense: all of them on a GPU, one batch at a time elsewhere."""
+        rows = _DenseWhenAsked(matrix, chosen, self._dense)
+        if torch.device(self.device).type == "cpu":
+            return rows
+        samples = torch.empty(len(chosen), matrix.shape[1], device=self.device)
+        for first in range(0, len(chosen), ROWS):
+            some = torch.arange(first, min(first + ROWS, len(chosen)))
+            samples[first : first + ROWS] = rows[some].to(self.device)
+        return samples
 
     def transform(self, X: Features, layer: int = -1) -> Array:
         """Compute the representation of a layer, rows × units."""
@@ -85,9 +92,15 @@ class MatrixLearner(StackLearner):
         if self.low_ is None:
             raise AssayError("this learner has not learned yet: fit first")
         self.stack.require_layer(layer)
-        starts = range(0, max(matrix.shape[0], 1), ROWS)
+        represented: Array | None = None
         with on_device(self.stack, self.device):
-            return np.concatenate([self.stack.transform(self._dense(matrix[a : a + ROWS]), layer) for a in starts])
+            for first in range(0, max(matrix.shape[0], 1), ROWS):
+                some = self.stack.transform(self._dense(matrix[first : first + ROWS]), layer)
+                if represented is None:  # made once: pieces put together at the end would be there twice
+                    represented = np.empty((matrix.shape[0], some.shape[1]), some.dtype)
+                represented[first : first + ROWS] = some
+        assert represented is not None
+        return represented
 
     def _learn_around(self, X: Features) -> None:
         matrix = self._checked(X)
@@ -123,6 +136,21 @@ class MatrixLearner(StackLearner):
         varies = self.high_ > self.low_
         scaled = (np.clip(x, self.low_, self.high_) - origin) / np.where(varies, spread, 1)
         return torch.from_numpy(np.where(varies, scaled, 0).astype(np.float32))
+
+
+@dataclass(frozen=True)
+class _DenseWhenAsked:
+    """Rows of a matrix that become dense when they are asked for."""
+
+    matrix: Any
+    chosen: Array
+    dense: Callable[[Any], Tensor]
+
+    def __len__(self) -> int:
+        return len(self.chosen)
+
+    def __getitem__(self, some: Tensor) -> Tensor:
+        return self.dense(self.matrix[self.chosen[some.numpy()]])
 
 
 def sparse_autoencoder_text(

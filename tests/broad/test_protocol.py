@@ -76,45 +76,57 @@ def test_b8_other_ratings_are_gone_and_a8_test_labels_too(reviews):
     for task in tasks:
         view = task.for_systems()
         assert view.known.shape[1] == 1
-        assert np.isnan(view.known[task.partition.test]).all()
-        assert np.isfinite(view.known[task.partition.training]).all()
+        assert np.isnan(view.known[view.partition.test]).all()
+        assert np.isfinite(view.known[view.partition.training]).all()
         with pytest.raises(AssayError, match="labels of test instances were asked for"):
-            view.y(task.partition.test[:1], 0)
+            view.y(view.partition.test[:1], 0)
+
+
+def test_runs_see_instances_in_an_order_and_under_ids_that_say_nothing(reviews):
+    task = make_tasks(None, reviews, SECRET, 3, 0.6, 90, ("Overall",))[0]
+    view = task.for_systems()
+    assert view.inputs.ids[:2] == ("instance-000000", "instance-000001")
+    assert sorted(view.inputs.items) == sorted(task.dataset.inputs.items) != list(view.inputs.items)
+    texts = [view.inputs.items[i] for i in view.partition.test]
+    assert [texts[i] for i in view.test_order] == [task.dataset.inputs.items[i] for i in task.partition.test]
+    for fold, same in zip(task.partition.folds, view.partition.folds, strict=True):
+        assert [task.dataset.inputs.items[i] for i in fold] == [view.inputs.items[i] for i in same]
+        assert np.array_equal(task.dataset.targets[fold, 0].astype(np.float32), view.known[same, 0])
+    other = make_tasks(None, reviews, SECRET + "!", 3, 0.6, 90, ("Overall",))[0].for_systems()
+    assert list(other.inputs.items) != list(view.inputs.items)
 
 
 @pytest.mark.requirement("D9")
-def test_the_learner_is_given_training_and_validation_features_only(reviews, tmp_path, monkeypatch):
-    """D9: neither labels nor test instances reach it."""
+def test_the_learner_is_given_training_and_validation_features_only(reviews, tmp_path):
+    """D9: neither labels nor test instances reach it, and the worker that trains a classifier sees no test instance."""
     from assay.broad.data.features import FeatureStore
+    from assay.broad.run import remote
     from assay.broad.run.condition import RunCondition
     from assay.broad.run.job import make_job
     from assay.core.folder import Folder
 
-    seen = {}
+    asked = []
+    ask = remote.Remote.ask
 
-    class Spy:
-        layers = ("one", "two", "three")
-
-        def fit(self, *given, **named):
-            seen["given"], seen["named"] = given, named
-            return self
-
-        def transform(self, X, layer=-1):
-            return X[:, :4].toarray()
+    def note(self, question, **arguments):
+        asked.append((self.name, question, arguments))
+        return ask(self, question, **arguments)
 
     task = make_tasks(None, reviews, SECRET, 3, 0.6, 90, ("Overall",))[0]
+    view = task.for_systems()
     job = make_job(run_specs(("s",))[-1], "text", {"s": team("s")}, evaluators()["text"])
-    monkeypatch.setattr(Module, "build", lambda self: Spy() if "Small" in self.name else build(self))
-    run = RunCondition(task.for_systems(), job, Results(str(tmp_path)), FeatureStore(Folder(str(tmp_path))))
-    run.represent()
-    assert seen["named"] == {}
-    (given,) = seen["given"]
-    learn = np.concatenate([task.partition.training, task.partition.validation])
-    words = build(job.module).fit(task.dataset.inputs.take(learn))
-    assert (given != words.transform(task.dataset.inputs.take(learn))).nnz == 0
-
-
-build = Module.build
+    run = RunCondition(view, job, Results(str(tmp_path)), FeatureStore(Folder(str(tmp_path))))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(remote.Remote, "ask", note)
+        run.represent()
+    fits = {name: arguments for name, question, arguments in asked if question == "fit"}
+    learn = np.concatenate([view.partition.training, view.partition.validation])
+    assert fits.keys() == {"bag_of_words", "broad_kit:Small"}
+    assert sorted(fits["bag_of_words"]["X"].items) == sorted(view.inputs.items[i] for i in learn)
+    words = job.module.build().fit(view.inputs.take(learn))
+    given = fits["broad_kit:Small"]
+    assert given.keys() == {"X"}
+    assert (given["X"] != words.transform(view.inputs.take(learn))).nnz == 0
 
 
 # -- the whole ------------------------------------------------------------------------------------------------

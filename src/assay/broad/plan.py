@@ -238,8 +238,8 @@ def _module(node: Node) -> Module:
         reading.problems.raise_any()
         module = build(Module, replace(node, value={}), name=name, parameters=parameters, frozen=frozen)
     try:
-        module.factory()
-    except Exception as error:
+        module.require_found()
+    except AssayError as error:
         node.fail(str(error))
     return module
 

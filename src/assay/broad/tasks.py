@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from assay.broad.data.dataset import Array, Dataset, Inputs, Modality
-from assay.broad.data.partition import Partition, first_labels, partition_given, partition_stratified
+from assay.broad.data.partition import Partition, first_labels, generator, partition_given, partition_stratified
 from assay.broad.metrics import METRICS, Metric
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
@@ -27,11 +26,13 @@ class Task:
         name: Name of the task: ``video``, or ``text:`` and the rating.
         dataset: All instances, of one rating if it is text.
         partition: Which instances are trained on, tuned on and tested on.
+        seed: The secret seed, from which the order is drawn in which systems see the instances.
     """
 
     name: str
     dataset: Dataset
     partition: Partition
+    seed: str = ""
 
     @property
     def modality(self) -> Modality:
@@ -44,11 +45,32 @@ class Task:
         return METRICS[METRIC_OF[self.modality]]
 
     def for_systems(self) -> View:
-        """The task as systems may see it, without any label of a test instance."""
+        """The task as runs may see it, without any label of a test instance, in an order that says nothing.
+
+        Names of files, lines and folders, and the order of instances, may all tell what an instance shows. Here
+        instances come in an order drawn from the secret seed, and are called by their number in it.
+        """
         known = np.full(self.dataset.targets.shape, np.nan, dtype=np.float32)
         rows = np.concatenate([self.partition.training, self.partition.validation])
         known[rows] = self.dataset.targets[rows]
-        return View(self.name, self.modality, self.dataset.inputs, known, self.dataset.labels, self.partition)
+        content = fingerprint(self.name, inputs_hash(self.dataset.inputs), known, self.partition.hash, self.labels)
+        order = generator(self.seed, f"order of {self.name}").permutation(len(self.dataset))
+        place = np.argsort(order)
+        taken = self.dataset.inputs.take(order)
+        neutral = Partition(
+            tuple(place[fold] for fold in self.partition.folds),
+            np.sort(place[self.partition.validation]),
+            np.sort(place[self.partition.test]),
+        )
+        return View(
+            self.name, self.modality, Inputs(taken.items, neutral_ids(len(taken))), known[order], self.labels, neutral,
+            content, self.partition.hash, np.argsort(np.argsort(place[self.partition.test])),
+        )  # fmt: skip
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the classes, or of the rating."""
+        return self.dataset.labels
 
     def truth(self) -> tuple[Array, Array | None]:
         """Targets and groups of the test instances."""
@@ -59,7 +81,19 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A task as a run sees it: all inputs, labels of training and validation instances only (others are NaN)."""
+    """A task as a run sees it: all inputs, labels of training and validation instances only (others are NaN).
+
+    Args:
+        name: Name of the task.
+        modality: ``"video"`` or ``"text"``.
+        inputs: The instances, in neutral order and under neutral ids.
+        known: Labels of the instances, NaN for those of the test set.
+        labels: Names of the classes, or of the rating.
+        partition: The partition, by the numbers of this order.
+        hash: Hash of the content of data and partition.
+        partition_hash: Hash of the partition as the evaluators know it.
+        test_order: For each test instance in the evaluators' order, its place among the test instances here.
+    """
 
     name: str
     modality: Modality
@@ -67,6 +101,9 @@ class View:
     known: Array
     labels: tuple[str, ...]
     partition: Partition
+    hash: str
+    partition_hash: str
+    test_order: Array
 
     @property
     def metric(self) -> Metric:
@@ -80,10 +117,14 @@ class View:
             raise AssayError(f"task {self.name}: labels of test instances were asked for")
         return values > 0 if self.modality == "video" else values
 
-    @cached_property
-    def hash(self) -> str:
-        """Hash of the content of data and partition."""
-        return fingerprint(self.name, inputs_hash(self.inputs), self.known, self.partition.hash, self.labels)
+
+def neutral_ids(count: int) -> tuple[str, ...]:
+    """Ids that say nothing of the instances.
+
+    >>> neutral_ids(2)
+    ('instance-000000', 'instance-000001')
+    """
+    return tuple(f"instance-{i:06d}" for i in range(count))
 
 
 def inputs_hash(inputs: Inputs) -> str:
@@ -129,14 +170,14 @@ def make_tasks(
         first = np.arange(len(training))
         concepts = first_labels(both.targets)
         partition = partition_given(first, np.arange(len(training), len(both)), concepts, k, secret)
-        tasks.append(Task("video", both, partition))
+        tasks.append(Task("video", both, partition, secret))
     if text is not None:
         for rating in ratings or text.labels:
             if rating not in text.labels:
                 raise AssayError(f"{text.name} has the ratings {', '.join(text.labels)}, not {rating!r}")
             rated = text.only(rating)
             partition = partition_stratified(rated.targets[:, 0], k, p, n, f"{secret}/{rating}", validation_cap)
-            tasks.append(Task(f"text:{rating}", rated, partition))
+            tasks.append(Task(f"text:{rating}", rated, partition, secret))
     return tasks
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from assay import AssayError
-from assay.broad.systems.team import FORBIDDEN, REGISTRY, Module, Parts, Team, own_sources, require_one_each
+from assay.broad.systems.sources import own_sources, sources_along
+from assay.broad.systems.team import FORBIDDEN, REGISTRY, Module, Parts, Team, require_one_each
 
 SYSTEM = """
 from teamwork_helper import SCALE
@@ -23,7 +24,7 @@ def team_code(tmp_path, monkeypatch):
     (tmp_path / "teamwork_helper.py").write_text("SCALE = 1\n")
     (tmp_path / "teamwork_other.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
-    own_sources.cache_clear()
+    sources_along.cache_clear()
     for name in ("teamwork", "teamwork_helper"):  # of the test before
         sys.modules.pop(name, None)
     return tmp_path
@@ -95,7 +96,7 @@ def test_a9_all_modules_of_a_package_that_are_imported_count(tmp_path, monkeypat
     for name, text in files.items():
         (package / name).write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    own_sources.cache_clear()
+    sources_along.cache_clear()
     import teampackage.entry  # type: ignore[import-not-found]  # noqa: F401
 
     found = {path.relative_to(package).as_posix() for path in own_sources("teampackage.entry")}

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import logging
+import secrets
+import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from assay.broad.data.dataset import Array, Features
-from assay.broad.data.features import PARTS, FeatureStore, count, features_hash, joined, rows
-from assay.broad.data.violation import NotApplicable
-from assay.broad.run.guard import Guard, require_features, require_predictions, require_same, require_unchanged
+from assay.broad.data.dataset import Array, Features, Inputs
+from assay.broad.data.features import PARTS, FeatureStore, count, features_hash, finite, joined, rows
+from assay.broad.data.staging import staged
+from assay.broad.data.violation import Violation
+from assay.broad.run.guard import require_features, require_predictions, require_same
 from assay.broad.run.job import Job
+from assay.broad.run.remote import Remote, RemoteClassifier, Rows, Surroundings
 from assay.broad.run.results import FoldInfo, Results, RunRecord
-from assay.broad.run.tuning import adapted, train_and_optimize_classifier
-from assay.broad.systems.classifiers.classifier import Classifier
-from assay.broad.systems.saved_learner import load_learner, save_learner
+from assay.broad.run.tuning import Tuned, train_and_optimize_classifier
+from assay.broad.systems.team import Module
 from assay.broad.tasks import View
 from assay.core.errors import AssayError
-from assay.core.fingerprint import fingerprint, state_fingerprint
+from assay.core.fingerprint import fingerprint
+from assay.stimuli.clips import Clip
 
 log = logging.getLogger(__name__)
 _AGAIN = 32  # number of test instances that are predicted a second time, in another order
@@ -38,7 +43,7 @@ class RunCondition:
         job: The run to do, with its modules.
         results: Folder that results are written to.
         store: Store that keeps features for the next run.
-        forbidden: Files and folders that hold labels.
+        around: What is hidden from the workers that run the systems' code.
         notify: Called with the name of each fit before it begins.
         anew: Whether folds that are done are done again.
         seconds: Time that each stage took.
@@ -46,13 +51,16 @@ class RunCondition:
         layers: Names of the learner's layers.
         learner: File of the trained learner.
         nonconforming: Why the system does not conform; empty if it does.
+        stage: Name of the stage that the run is in.
+        testers: Workers that are shown test instances: the first all of them, the second a few.
+        few: Which ones.
     """
 
     view: View
     job: Job
     results: Results
     store: FeatureStore
-    forbidden: tuple[str, ...] = ()
+    around: Surroundings = field(default_factory=Surroundings)
     notify: Notify = lambda _: None
     anew: bool = False
     seconds: dict[str, float] = field(default_factory=dict)
@@ -60,9 +68,22 @@ class RunCondition:
     layers: list[str] = field(default_factory=list)
     learner: str = ""
     nonconforming: str = ""
+    stage: str = ""
+    testers: list[Remote] = field(default_factory=list)
+    few: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def __post_init__(self) -> None:
+        self.around = replace(self.around, stage=lambda: self.stage)
 
     def __call__(self) -> RunRecord:
         """Do the folds that are missing, and give the record of the run."""
+        try:
+            return self._run()
+        finally:
+            for tester in self.testers:
+                tester.close()
+
+    def _run(self) -> RunRecord:
         view = self.view
         job = self.job
         folds = range(1, len(view.partition.folds) + 1)
@@ -84,7 +105,7 @@ class RunCondition:
     def record(self, status: str, reason: str = "", traceback: str = "") -> RunRecord:
         """Make the record of the run with a status."""
         return RunRecord(
-            self.view.name, self.job.key, status, reason, self.view.partition.hash, self.stages, self.job.modules,
+            self.view.name, self.job.key, status, reason, self.view.partition_hash, self.stages, self.job.modules,
             {k: round(v, 3) for k, v in self.seconds.items()}, self.layers, self.learner, traceback,
         )  # fmt: skip
 
@@ -96,26 +117,29 @@ class RunCondition:
         job = self.job
         partition = self.view.partition
         instances = {"training": partition.training, "validation": partition.validation, "test": partition.test}
-        key = fingerprint(view.hash, job.module.described)
+        key = fingerprint(view.hash, "in neutral order", job.module.described)
         features = self.store.read(key)
         if features is None:
-            module = job.module.build()
-            unlabelled = np.concatenate([partition.training, partition.validation])
-            with self._timed("preprocess: fit"), self._guarded():
-                module.fit(view.inputs.take(unlabelled))
-            known = state_fingerprint(module)
-            with self._timed("preprocess"), self._guarded():
-                features = {
-                    part: module.transform(view.inputs.take(instances[part])) if len(instances[part]) else []
-                    for part in PARTS
-                }
-            require_unchanged(module, known, "preprocessor")
+            unlabelled = np.sort(np.concatenate([partition.training, partition.validation]))
+            with self._staged(view.inputs.take(unlabelled)) as (given, place):
+                with self._timed("preprocess: fit"):
+                    worker = Remote(job.module, self.around, shown=place)
+                    worker.fit(given)
+                with worker, self._timed("preprocess"):
+                    state = worker.state()
+                    at = {part: np.searchsorted(unlabelled, instances[part]) for part in ("training", "validation")}
+                    features = {
+                        part: worker.transform(given.take(at[part]), "preprocessor") if len(at[part]) else []
+                        for part in at
+                    }
+            with self._timed("preprocess"):
+                features["test"] = self._shown(job.module, state, view.inputs.take(partition.test), "preprocessor")
             require_features(features, instances, "the preprocessor")
             self.store.write(key, features)
-        self.stages["features"] = features_hash(features)
+        self.stages["features"] = features_hash(self._in_known_order(features))
         if job.learner is not None:
             features = self.learn(features, fingerprint(key, job.learner.described))
-            self.stages["representation"] = features_hash(features)
+            self.stages["representation"] = features_hash(self._in_known_order(features))
         return features
 
     def learn(self, features: dict[str, Features], key: str) -> dict[str, Features]:
@@ -123,48 +147,74 @@ class RunCondition:
         job = self.job
         assert job.learner is not None
         shallow = job.spec.condition.unsupervised == "SUL"
-        with self._guarded():
-            learner = job.learner.build()
-            if shallow:
-                learner = learner.shallow()
-            self.layers = list(learner.layers)
-        self.check_layers(shallow)
         key = fingerprint(key, shallow, job.modules.get("trained_from"), job.share)
         self.learner = job.trained_from or f"work/features/{key}.learner"
-        kept = self.store.read(f"{key}{job.layer}")
-        if kept is not None:
-            return kept
-        fitted = self.store.folder.path(f"features/{key}.learner")
-        kept_learner = _load_kept(fitted, learner)
-        if job.trained_from is not None:
-            learner = load_learner(job.trained_from, learner)
-        elif kept_learner is not None:
-            learner = kept_learner
-        else:
-            both = joined(features["training"], features["validation"])
-            if 0 < job.share < 1:
-                order = np.random.default_rng(0).permutation(count(both))
-                both = rows(both, np.sort(order[: max(int(job.share * len(order)), 1)]))
-            with self._timed("learner: fit"), self._guarded():
-                if job.share > 0:
-                    learner.fit(both)
-                else:
-                    untrained(learner, both)
-            _keep_learner(learner, fitted)
-        known = state_fingerprint(learner)
-        with self._timed("learner: represent"), self._guarded():
-            represented = {
-                part: learner.transform(features[part], layer=job.layer) if count(features[part]) else []
-                for part in PARTS
-            }
+        with self._worker(job.learner, shallow) as worker:
+            self.layers = worker.layers
+            self.check_layers(shallow)
+            kept = self.store.read(f"{key}{job.layer}")
+            if kept is not None:
+                return kept
+            state = self._learned(worker, features, f"features/{key}.learner")
+            with self._timed("learner: represent"):
+                represented = {
+                    part: worker.transform(features[part], "learner", job.layer) if count(features[part]) else []
+                    for part in ("training", "validation")
+                }
+        with self._timed("learner: represent"):
+            represented["test"] = self._shown(job.learner, state, features["test"], "learner", job.layer, shallow)
         instances = {part: np.empty(count(features[part])) for part in PARTS}
         require_features(represented, instances, "the learner")
-        with self._guarded():
-            again = learner.transform(rows(features["test"], self._probe_rows()[::-1]), layer=job.layer)
-        require_unchanged(learner, known, "learner")
-        require_same(rows(represented["test"], self._probe_rows()), again, "learner")
         self.store.write(f"{key}{job.layer}", represented)
         return represented
+
+    def _learned(self, worker: Remote, features: dict[str, Features], kept: str) -> bytes:
+        """Have the learner learn, or load what it has learned already, and give its state."""
+        job = self.job
+        if job.trained_from is not None:
+            worker.load(_bytes_of(job.trained_from), careful=True)
+            return worker.state()
+        if self.store.folder.exists(kept):
+            state = self.store.folder.read(kept)
+            try:
+                worker.load(state)
+            except AssayError as error:
+                log.warning("%s: trained again", error)
+            else:
+                return state
+        both = joined(features["training"], features["validation"])
+        if 0 < job.share < 1:
+            order = np.random.default_rng(0).permutation(count(both))
+            both = rows(both, np.sort(order[: max(int(job.share * len(order)), 1)]))
+        with self._timed("learner: fit"):
+            if job.share > 0:
+                worker.fit(both)
+            else:
+                worker.untrained(both)
+            state = worker.state()
+        self.store.folder.write(kept, state)
+        return state
+
+    def _shown(
+        self, module: Module, state: bytes, X: Inputs | Features, whose: str, layer: int | None = None,
+        shallow: bool = False,
+    ) -> Features:  # fmt: skip
+        """Show test instances to two copies of a module that cannot speak to each other, and compare their answers.
+
+        One copy sees all test instances; the other sees a few of them, drawn at random, in another order. A module that
+        makes anything of the instances together, openly or in secret, answers the two differently.
+        """
+        n = len(X) if isinstance(X, Inputs) else count(X)
+        few = _few(n)
+        answers = []
+        for wanted in (None, few):
+            part = X if wanted is None else X.take(wanted) if isinstance(X, Inputs) else rows(X, wanted)
+            with self._staged(part) as (given, place), Remote(module, self.around, shallow, place) as worker:
+                answers.append(worker.load(state).transform(given, whose, layer))
+        if count(answers[0]) != n or not finite(answers[0]):
+            return answers[0]  # which `require_features` refuses
+        require_same(rows(answers[0], few), answers[1], whose)
+        return answers[0]
 
     def check_layers(self, shallow: bool) -> None:
         """Note it if the learner has fewer than three layers, or not exactly one if shallow (J1, F5).
@@ -180,72 +230,108 @@ class RunCondition:
     # -- step 3 -----------------------------------------------------------------------------------------
 
     def fold(self, i: int, features: dict[str, Features], content: str) -> None:
-        """Train and tune a classifier for each label on fold i, predict the test set and write the predictions."""
+        """Train and tune a classifier for each label on fold i, predict the test set and write the predictions.
+
+        The classifiers of a fold are trained in a worker of their own, which sees no test instance and no label of
+        another fold.
+        """
         view = self.view
         partition = self.view.partition
         begin = time.perf_counter()
-        position = {int(n): at for at, n in enumerate(partition.training)}
         in_fold = partition.get_fold(i)
         in_other_folds = partition.complement(i)
-        classifier: Classifier = self.job.classifier.build()
-        training = adapted(features["training"], classifier)
-        X = rows(training, np.array([position[n] for n in in_fold.tolist()]))
-        rest = rows(training, np.array([position[n] for n in in_other_folds.tolist()]))
-        validation = joined(rest, adapted(features["validation"], classifier))
         tuned_on = np.concatenate([in_other_folds, partition.validation])
-        test = adapted(features["test"], classifier)
-        predictions: list[Array] = []
-        margins: list[Array] = []
-        chosen: list[dict[str, Any]] = []
-        scores: list[float | None] = []
+        X = Rows((("training", np.searchsorted(partition.training, in_fold)),))
+        others = ("training", np.searchsorted(partition.training, in_other_folds))
+        validation = Rows((others, ("validation", None)) if len(partition.validation) else (others,))
+        tuned: list[Tuned] = []
+        with self._worker(self.job.classifier) as worker:
+            for part in ("training", "validation"):
+                if count(features[part]):
+                    worker.ask("keep", part=part, X=features[part])
+            classifier: Any = RemoteClassifier(worker)
+            for label, name in enumerate(view.labels):
+                self._begin(f"fold {i}: {name}")
+                y, y_validation = view.y(in_fold, label), view.y(tuned_on, label)
+                tuned.append(train_and_optimize_classifier(classifier, X, y, validation, y_validation, view.metric))  # type: ignore[arg-type]
+            self._begin(f"fold {i}: predictions")
+            trained: list[Any] = [one.classifier for one in tuned]
+            _, (state,) = worker.ask("trained", order=[one.number for one in trained])
+        predictions, margins = self._predicted(state.tobytes(), features["test"], i)
         warnings: list[str] = []
-        for label, name in enumerate(view.labels):
-            self.notify(f"fold {i}: {name}")
-            with self._guarded():
-                tuned = train_and_optimize_classifier(
-                    classifier, X, view.y(in_fold, label), validation, view.y(tuned_on, label), view.metric
-                )
-                known = state_fingerprint(tuned.classifier)
-                predicted = np.asarray(tuned.classifier.predict(test), dtype=np.float64)
-                again = np.asarray(tuned.classifier.predict(rows(test, self._probe_rows()[::-1])), dtype=np.float64)
-                raw = np.asarray(tuned.classifier.margins(test), dtype=np.float64)
-            require_predictions(predicted, len(partition.test), view.metric, f"fold {i}, {name}")
-            require_unchanged(tuned.classifier, known, "classifier")
-            require_same(predicted[self._probe_rows()], again, "classifier")
-            predictions.append(predicted)
-            margins.append(raw)
-            chosen.append(tuned.chosen)
-            scores.append(tuned.score)
-            warnings += [f"{name}: {warning}" for warning in tuned.warnings]
+        for name, one, predicted, raw in zip(view.labels, tuned, predictions, margins, strict=True):
+            warnings += [f"{name}: {warning}" for warning in one.warnings]
             if view.modality == "text" and (clipped := int((raw != predicted).sum())):
                 warnings.append(f"{name}: {clipped} predictions clipped to [1, 5]")
         kind = np.float64 if view.modality == "video" else np.float32
-        arrays = {"predictions": np.stack(predictions, 1).astype(kind), "margins": np.stack(margins, 1).astype(kind)}
+        arrays = {
+            "predictions": np.stack(predictions, 1)[view.test_order].astype(kind),
+            "margins": np.stack(margins, 1)[view.test_order].astype(kind),
+        }
         if view.modality == "text":
             del arrays["margins"]
         took = time.perf_counter() - begin
         self.seconds[f"fold {i}"] = took
-        self.results.write_fold(
-            view.name, self.job.key, i, arrays, FoldInfo(content, chosen, scores, warnings, round(took, 3))
-        )
+        chosen = [one.chosen for one in tuned]
+        info = FoldInfo(content, chosen, [one.score for one in tuned], warnings, round(took, 3))
+        self.results.write_fold(view.name, self.job.key, i, arrays, info)
+
+    def _predicted(self, state: bytes, test: Features, i: int) -> tuple[list[Array], list[Array]]:
+        """Predictions and margins for each label, by two workers that are shown all test instances and a few."""
+        view = self.view
+        n = len(view.partition.test)
+        if not self.testers:
+            self.few = _few(n)
+            for wanted in (None, self.few):
+                tester = self._worker(self.job.classifier)
+                self.testers.append(tester)
+                tester.ask("keep", part="test", X=test if wanted is None else rows(test, wanted))
+        (said, answers), (_, again) = (t.ask("predict_each", state=state, part="test") for t in self.testers)
+        if len(answers) != 2 * len(view.labels) or len(again) != len(answers):
+            raise Violation("invalid", f"fold {i}: the classifier's process gave {len(answers)} answers")
+        for label, name in enumerate(view.labels):
+            for which, (a, b) in enumerate(zip(answers[2 * label :][:2], again[2 * label :][:2], strict=True)):
+                if which == 0:
+                    require_predictions(a, n, view.metric, f"fold {i}, {name}")
+                elif a.shape != (n,):
+                    raise Violation("invalid", f"fold {i}, {name}: margins of shape {a.shape}")
+                if which == 0:
+                    require_same(a[self.few], b, "classifier")
+        if said.get("changed") is not False:
+            raise Violation("learned at test time", "the classifier changed while it was shown test instances")
+        return answers[::2], answers[1::2]
 
     # -- meanwhile --------------------------------------------------------------------------------------
 
+    def _worker(self, module: Module, shallow: bool = False) -> Remote:
+        return Remote(module, self.around, shallow)
+
+    @contextmanager
+    def _staged(self, X: Inputs | Features) -> Iterator[tuple[Any, tuple[str, ...]]]:
+        """Instances as a worker gets them, and the folders they are in; those are gone after the block."""
+        if not isinstance(X, Inputs) or not isinstance(next(iter(X.items), None), Clip):
+            yield X, ()
+            return
+        parent = Path(self.store.folder.path("shown"))
+        parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=parent) as place:
+            yield staged(X, Path(place)), (place,)
+
+    def _in_known_order(self, features: dict[str, Features]) -> dict[str, Features]:
+        """Features of the test instances in the evaluators' order, so that two sites can compare them."""
+        return {**features, "test": rows(features["test"], self.view.test_order)}
+
     def _timed(self, stage: str) -> _Timed:
-        self.notify(stage)
+        self._begin(stage)
         return _Timed(stage, self.seconds)
 
-    def _guarded(self) -> Guard:
-        return Guard(self.forbidden)
-
-    def _probe_rows(self) -> Array:
-        """Rows of a few test instances, spread over the set."""
-        n = len(self.view.partition.test)
-        return np.unique(np.linspace(0, n - 1, min(_AGAIN, n)).astype(np.int64))
+    def _begin(self, stage: str) -> None:
+        self.stage = stage
+        self.notify(stage)
 
 
 def run_condition(view: View, job: Job, results: Results) -> RunRecord:
-    """Do one run in this process, fold by fold; folds that are written already stay as they are (the plan, Fig. 5).
+    """Do one run from this process, fold by fold; folds that are written already stay as they are (the plan, Fig. 5).
 
     A system that does what the protocol forbids raises `Violation`; `assay.broad.run.processes` turns it into a
     status.
@@ -253,30 +339,16 @@ def run_condition(view: View, job: Job, results: Results) -> RunRecord:
     return RunCondition(view, job, results, FeatureStore(results.folder))()
 
 
-def untrained(learner: Any, X: Features) -> None:
-    """Give a learner random weights; what else it needs (vocabularies, scales) it takes from the data."""
-    if not hasattr(learner, "untrained"):
-        raise NotApplicable(f"{type(learner).__name__} has no untrained(X), which the first point of the curve needs")
-    learner.untrained(X)
+def _few(n: int) -> Array:
+    """Numbers of a few test instances in any order; nobody can know which."""
+    return np.random.default_rng(secrets.randbits(128)).permutation(n)[:_AGAIN]
 
 
-def _load_kept(file: str, like: Any) -> Any:
-    """Load a learner trained before; None if there is none, or if its file is damaged (then it is trained again)."""
-    if not Path(file).exists():
-        return None
+def _bytes_of(file: str) -> bytes:
     try:
-        return load_learner(file, like)
-    except AssayError as error:
-        log.warning("%s: trained again", error)
-        return None
-
-
-def _keep_learner(learner: Any, file: str) -> None:
-    """Save a learner for the next run, if that is possible."""
-    try:
-        save_learner(learner, file)
-    except AssayError as error:
-        log.warning("%s: it is trained again when it is needed again", error)
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise AssayError(f"trained_from={file} cannot be read ({error.strerror})") from error
 
 
 class _Timed:

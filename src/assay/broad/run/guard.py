@@ -1,59 +1,30 @@
-"""Checks of what a system may not do during a run: read labels, learn from test instances, give invalid answers."""
+"""Checks of a system's answers: it may not learn from test instances, nor answer with what is no answer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from assay.broad.data.dataset import Array, Features
-from assay.broad.data.features import PARTS, count, dense, finite, rows
+from assay.broad.data.features import PARTS, count, dense, finite
 from assay.broad.data.violation import Violation
 from assay.broad.metrics import Metric
-from assay.broad.run.watch import watching
-from assay.core.fingerprint import state_fingerprint
-
-
-class Guard:
-    """A block in which a system's code runs; it ends in a violation if the code opened a file that holds labels.
-
-    Args:
-        forbidden: Files and folders that hold labels.
-    """
-
-    def __init__(self, forbidden: tuple[str, ...]) -> None:
-        self.forbidden = forbidden
-        self.context = watching()
-
-    def __enter__(self) -> None:
-        self.seen = self.context.__enter__()
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        self.context.__exit__(kind, error, trace)
-        peeked = self.seen.under(self.forbidden) if self.forbidden else []
-        if peeked:
-            raise Violation("peeked", f"the system opened {peeked[0]}, where labels are") from error
-
-
-def require_unchanged(thing: Any, known: str, what: str) -> None:
-    """Raise a violation if the state of a module no longer has the hash that is known of it."""
-    if state_fingerprint(thing) != known:
-        raise Violation("learned at test time", f"the {what} changed while it was shown test instances")
 
 
 def require_same(together: Features, again: Features, what: str) -> None:
-    """Raise a violation if a few instances, alone and in reverse order, give other results than among all others.
+    """Raise a violation if a few instances give other results by themselves than among all others.
 
     The tolerances are those of float32 sums.
 
     Args:
         together: Results for the instances when they were among all others.
-        again: Results for the same instances, alone and in reverse order.
+        again: Results for the same instances by themselves, in the same order.
         what: Name of the module, for the message.
     """
-    in_order = rows(again, np.arange(count(again))[::-1])
-    for a, b in zip(dense(together), dense(in_order), strict=True):
+    if count(together) != count(again):
+        raise Violation("invalid", f"the {what} gave {count(again)} rows for {count(together)} test instances")
+    for a, b in zip(dense(together), dense(again), strict=True):
         if a.shape != b.shape or not np.allclose(a, b, rtol=1e-3, atol=1e-4):
             raise Violation(
                 "learned at test time",

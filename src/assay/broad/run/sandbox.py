@@ -21,59 +21,29 @@ from __future__ import annotations
 
 import array
 import functools
-import importlib
 import json
 import multiprocessing
 import os
 import pickle
-import resource
-import select
 import signal
 import socket
 import struct
 import sys
 import tempfile
-import time
-import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from assay.broad.run.walls import adopt_orphans, end_with_parent, finish_walls, make_walls, unreadable
+from assay.broad.run.walls import end_with_parent
+from assay.broad.run.warden import PLAIN, PRIVATE, Kind, Walls, be_warden, close_all_but, last_words
 from assay.core.errors import AssayError
 
-Kind = Literal["private namespaces", "plain processes"]
-PLAIN: Kind = "plain processes"
-PRIVATE: Kind = "private namespaces"
-SCRATCH_BYTES = 4 * 2**30
 _KEPT_VARIABLES = (
     "CUDA_VISIBLE_DEVICES", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "LOGNAME", "MKL_NUM_THREADS",
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PATH", "PYTHONHASHSEED", "SHELL", "TZ", "USER", "VIRTUAL_ENV",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Walls:
-    """What a worker is for, and what it may see and use.
-
-    Args:
-        serve: Function of assay that the worker calls with its connection, ``package.module:function``.
-        hidden: Files and folders that no worker may see: the evaluation's folder, data, labels, the plan.
-        shown: Folders that stay visible though something around them is hidden.
-        scratch_bytes: Size of the worker's private ``/tmp``; it is gone when the worker ends.
-        limits: Resource limits of the worker (`resource.setrlimit`), by number.
-        kind: ``"plain processes"`` to do without namespaces; by default what the platform has.
-    """
-
-    serve: str
-    hidden: tuple[str, ...] = ()
-    shown: tuple[str, ...] = ()
-    scratch_bytes: int = SCRATCH_BYTES
-    limits: Mapping[int, int] = field(default_factory=dict)
-    kind: Kind | None = None
 
 
 class Worker:
@@ -132,7 +102,7 @@ def prepare() -> None:
     ours, theirs = socket.socketpair()
     parent = os.getpid()
     if os.fork() == 0:
-        with _last_words():
+        with last_words():
             ours.close()
             end_with_parent()
             if os.getppid() == parent:
@@ -165,19 +135,6 @@ def _environment(scratch: str) -> dict[str, str]:
     """The variables a worker gets: none that could hold a secret."""
     kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     return kept | {"TMPDIR": scratch}
-
-
-@contextmanager
-def _last_words() -> Iterator[None]:
-    """End this forked process with the block, whatever happens in it: it never returns to what its parent was doing."""
-    try:
-        yield
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        with suppress(Exception):
-            sys.stderr.flush()
-        os._exit(1)
 
 
 # -- the nursery ----------------------------------------------------------------------------------------------
@@ -244,7 +201,7 @@ def _nurse_of(connection: socket.socket) -> None:
 
 def _nurse(connection: socket.socket) -> None:
     """Fork workers as the keeper asks for them, until it is gone."""
-    _close_all_but(connection.fileno())
+    close_all_but(connection.fileno())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal: the keeper decides
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # wardens leave no zombies
@@ -261,9 +218,9 @@ def _nurse(connection: socket.socket) -> None:
             data += part
         nursery = os.getpid()
         if os.fork() == 0:
-            with _last_words():
+            with last_words():
                 connection.close()
-                _warden(bytes(data), descriptors[0], descriptors[1], nursery)
+                be_warden(bytes(data), descriptors[0], descriptors[1], nursery)
         for descriptor in descriptors:
             os.close(descriptor)
 
@@ -275,149 +232,3 @@ def _receive(connection: socket.socket) -> tuple[bytes, list[int]]:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             descriptors.frombytes(content)
     return data, list(descriptors)
-
-
-# -- the warden, and the worker ---------------------------------------------------------------------------------
-
-
-def _warden(request: bytes, channel: int, lifeline: int, parent: int) -> None:
-    """Start a worker, and end it with everything it has started when it ends or the lifeline is cut."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    os.setsid()  # no terminal: nothing can be typed into the evaluators' one
-    walls, plain, scratch, path, here, environment = pickle.loads(request)
-    if plain:
-        adopt_orphans()
-    else:
-        make_walls(walls.hidden, (*walls.shown, *_code(path), here), walls.scratch_bytes)
-    end_with_parent()  # after a change of user namespace, which takes it back
-    if os.getppid() != parent:
-        return
-    warden = os.getpid()
-    first = os.fork()
-    if first == 0:
-        with _last_words():
-            if plain:
-                _worker(walls, channel, scratch, path, here, environment)
-            else:
-                _first_process(walls, channel, lifeline, scratch, path, here, environment)
-    os.close(channel)
-    unreadable()
-    ended = os.pidfd_open(first) if hasattr(os, "pidfd_open") else -1
-    poll = select.poll()
-    poll.register(lifeline, select.POLLIN | select.POLLHUP)
-    if ended >= 0:
-        poll.register(ended, select.POLLIN)
-    while True:
-        events = dict(poll.poll(None if ended >= 0 else 50))
-        pid, status = os.waitpid(first, os.WNOHANG)
-        if pid == first:
-            break
-        if lifeline in events:
-            os.kill(first, signal.SIGKILL)
-            _, status = os.waitpid(first, 0)
-            break
-    if plain:
-        _end_all_below(warden)
-        _say(lifeline, os.waitstatus_to_exitcode(status))
-    os._exit(0)
-
-
-def _first_process(walls: Walls, channel: int, lifeline: int, *rest: Any) -> None:
-    """Be the first process of a namespace: start the worker, gather orphans, and end all by ending."""
-    end_with_parent()
-    finish_walls()
-    unreadable()
-    worker = os.fork()
-    if worker == 0:
-        with _last_words():
-            os.close(lifeline)
-            end_with_parent()
-            unreadable(False)
-            _worker(walls, channel, *rest)
-    os.close(channel)
-    while True:
-        pid, status = os.wait()
-        if pid == worker:
-            _say(lifeline, os.waitstatus_to_exitcode(status))
-            os._exit(0)
-
-
-def _say(lifeline: int, code: int) -> None:
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    with suppress(OSError):
-        os.write(lifeline, json.dumps({"exit": code, "peak_bytes": peak}).encode())
-
-
-def _worker(
-    walls: Walls, channel: int, scratch: str, path: list[str], here: str, environment: Mapping[str, str]
-) -> None:
-    """Serve what the worker is for; all it has is its connection."""
-    with suppress(PermissionError):
-        os.setsid()
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    with suppress(OSError):
-        os.dup2(2, 1)  # what it prints is not part of what the program prints
-    _close_all_but(channel)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL if number != signal.SIGINT else signal.default_int_handler)
-    for number, most in walls.limits.items():
-        _, hard = resource.getrlimit(number)
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(number, (most, most))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    os.environ.clear()
-    os.environ.update(environment)
-    tempfile.tempdir = None
-    sys.path[:] = path
-    importlib.invalidate_caches()
-    try:
-        os.chdir(here)
-    except OSError:
-        os.chdir(scratch)
-    connection = Connection(channel)
-    module, _, name = walls.serve.partition(":")
-    serve: Callable[[Connection], None] = getattr(importlib.import_module(module), name)
-    with suppress(EOFError, BrokenPipeError):  # the keeper has gone
-        serve(connection)
-    sys.stderr.flush()
-    os._exit(0)
-
-
-def _code(path: Sequence[str]) -> tuple[str, ...]:
-    """Folders and archives that code is imported from, which must be seen wherever they are."""
-    own = str(Path(__file__).parents[3])
-    return tuple(p for p in (sys.prefix, sys.base_prefix, own, *path) if p)
-
-
-def _close_all_but(kept: int) -> None:
-    os.closerange(3, kept)
-    os.closerange(kept + 1, max(os.sysconf("SC_OPEN_MAX"), 65536) if hasattr(os, "sysconf") else 65536)
-
-
-def _end_all_below(pid: int) -> None:
-    """Kill every descendant of a process that adopts orphans, until there is none."""
-    for _ in range(10_000):
-        living = _children(pid)
-        for child in living:
-            with suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
-        with suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        if not living:
-            return
-        time.sleep(0.002)
-
-
-def _children(pid: int) -> list[int]:
-    """The children of a process that have not ended."""
-    found = []
-    with suppress(FileNotFoundError):
-        for name in os.listdir("/proc"):  # noqa: PTH208
-            if name.isdigit():
-                with suppress(OSError):
-                    state, parent = Path(f"/proc/{name}/stat").read_bytes().rpartition(b")")[2].split()[:2]
-                    if int(parent) == pid and state != b"Z":
-                        found.append(int(name))
-    return found

@@ -61,11 +61,16 @@ def load_learner(path: str | Path, like: Any) -> Any:
         path: File of the learner.
         like: A fresh learner of the kind expected, or its class.
     """
-    kind: type = like if isinstance(like, type) else type(like)
     try:
         data = Path(path).read_bytes()
     except OSError as error:
         raise AssayError(f"trained_from={path} cannot be read ({error.strerror})") from error
+    return learner_from_bytes(data, like, str(path))
+
+
+def learner_from_bytes(data: bytes, like: Any, path: str = "the learner's file") -> Any:
+    """Load a learner as `load_learner` does, from the bytes of its file; ``path`` names it in errors."""
+    kind: type = like if isinstance(like, type) else type(like)
     try:
         learner = _Careful(io.BytesIO(data), kind).load()
     except AssayError as error:

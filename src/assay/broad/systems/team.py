@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import ast
-import functools
 import hashlib
-import importlib.util
 import inspect
 import json
-import sysconfig
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from assay.broad.data.dataset import Modality
+from assay.broad.systems.sources import names_defined, own_sources, source_file
 from assay.core.errors import AssayError, nearest
 from assay.core.user_code import import_named
 
 FORBIDDEN = ("architecture", "algorithm", "backbone", "model", "network", "network_type", "class", "type", "kind")
+# Parts of names of settings that choose among architectures where their value is a word.
+CHOOSING = {
+    "arch", "architecture", "backbone", "cell", "design", "encoder", "family", "flavor", "flavour", "model", "net",
+    "network", "structure", "topology", "variant",
+}  # fmt: skip
 REGISTRY: dict[str, str] = {
     "bag_of_features": "assay.broad.systems.features.bag_of_features:BagOfFeatures",
     "bag_of_words": "assay.broad.systems.features.words:BagOfWords",
@@ -40,12 +43,24 @@ REGISTRY: dict[str, str] = {
 
 
 def require_tuning(parameters: Iterable[str], whose: str) -> None:
-    """Raise an error for parameters that choose an algorithm instead of tuning one (J3)."""
-    for name in parameters:
-        if name.lower() in FORBIDDEN:
+    """Raise an error for parameters that choose an algorithm instead of tuning one (J3).
+
+    Args:
+        parameters: Names of the parameters, or a mapping with their values.
+        whose: What they are the parameters of, for the message.
+    """
+    values = parameters if isinstance(parameters, Mapping) else dict.fromkeys(parameters)
+    for name, value in values.items():
+        chooses = isinstance(value, (str, type)) and CHOOSING & set(re.split(r"[^a-z]+", _spaced(name)))
+        if name.lower() in FORBIDDEN or chooses:
             raise AssayError(
                 f"{whose}: the parameter {name!r} would choose an architecture; parameters may only tune one"
             )
+
+
+def _spaced(name: str) -> str:
+    """A name in lower case, its words apart: ``modelName`` and ``model_name`` are ``model name``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", name).lower()
 
 
 def arguments(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,10 +91,7 @@ class Module:
 
     def factory(self) -> Callable[..., Any]:
         """Import the class or function that makes the module."""
-        where = self.name if ":" in self.name else REGISTRY.get(self.name)
-        if where is None:
-            raise AssayError(f"no module is called {self.name!r}{nearest(self.name, REGISTRY)}")
-        factory: Callable[..., Any] = import_named(where, f"module {self.name!r}")
+        factory: Callable[..., Any] = import_named(self.place, f"module {self.name!r}")
         return factory
 
     def build(self) -> Any:
@@ -97,15 +109,60 @@ class Module:
         return factory(**arguments(self.parameters))
 
     @property
+    def place(self) -> str:
+        """Where the module's code is, ``package.module:Name``."""
+        where = self.name if ":" in self.name else REGISTRY.get(self.name)
+        if where is None:
+            raise AssayError(f"no module is called {self.name!r}{nearest(self.name, REGISTRY)}")
+        return where
+
+    @property
+    def foreign(self) -> bool:
+        """Whether the code is a team's own, which only a worker may import."""
+        return self.name not in REGISTRY and not self.place.startswith("assay.")
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Folders and files that the module works with, besides its code: the folder and files of a command."""
+        if self.name != "subprocess":
+            return ()
+        files = [str(file.absolute()) for file in self._further_files()]
+        workdir = self.parameters.get("workdir")
+        return (*files, *([str(Path(workdir).absolute())] if workdir else []))
+
+    def require_found(self) -> None:
+        """Raise an error unless there is such a module; a team's code is looked for, and not run."""
+        if not self.foreign:
+            self.factory()
+            return
+        what = f"module {self.name!r}"
+        module_name, colon, attribute = self.place.partition(":")
+        if not module_name or not attribute or not colon:
+            raise AssayError(f"{what}: give a registered name or 'package.module:object'")
+        if module_name.endswith(".py"):
+            raise AssayError(f"{what}: give the module without .py: '{module_name.removesuffix('.py')}:{attribute}'")
+        file = source_file(module_name)
+        if file is None:
+            raise AssayError(f"{what}: cannot import {module_name!r}: it is neither beside the plan nor installed")
+        names = names_defined(file)
+        if names is not None and attribute not in names:
+            raise AssayError(f"{what}: {module_name!r} has no {attribute!r}{nearest(attribute, sorted(names))}")
+
+    def _further_files(self) -> list[Path]:
+        """Files that are frozen besides the source, as the module itself says; asked of assay's own modules only."""
+        extra = None if self.foreign else getattr(self.factory(), "frozen_files", None)
+        return [] if extra is None else list(extra(**self.parameters))
+
+    @property
     def source_hash(self) -> str:
-        """SHA-256 of the module's source files: its own, and all it imports from its own package or folder."""
-        factory = self.factory()
-        files = list(own_sources(factory.__module__))
+        """SHA-256 of the module's source files: its own, and all it imports from its own package or folder.
+
+        The code is read, and not run.
+        """
+        files = list(own_sources(self.place.partition(":")[0]))
         if not files:
             raise AssayError(f"the source of {self.name} cannot be found, so it cannot be frozen")
-        extra = getattr(factory, "frozen_files", None)
-        if extra is not None:
-            files += extra(**self.parameters)
+        files += self._further_files()
         digest = hashlib.sha256()
         for path in files:
             data = path.read_bytes()
@@ -205,46 +262,3 @@ def require_one_each(teams: tuple[Team, ...]) -> None:
             if value in seen:
                 raise AssayError(f"a second system of team {value!r}: exactly one for each team and task")
             seen.add(value)
-
-
-@functools.cache
-def own_sources(module: str) -> tuple[Path, ...]:
-    """The file of a module and of all modules it imports, directly or not, from the same package or folder."""
-    top = _file(module.split(".")[0])
-    if top is None:
-        return ()
-    # A single module among installed packages has all of them for neighbours.
-    installed = top.name != "__init__.py" and str(top.parent) in sysconfig.get_paths().values()
-    root = top if installed else top.parent
-    files: dict[str, Path] = {}
-    waiting = [module]
-    while waiting:
-        name = waiting.pop()
-        file = _file(name)
-        if name not in files and file is not None and file.is_relative_to(root):
-            files[name] = file
-            waiting += _imported(file, name)
-    return tuple(files[name] for name in sorted(files))
-
-
-def _imported(file: Path, module: str) -> list[str]:
-    """The names in the import statements of a file, each of which may be a module."""
-    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
-    names = []
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            up = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
-            start = ".".join([*up, *([node.module] if node.module else [])])
-            names += [start, *(f"{start}.{alias.name}" for alias in node.names)]
-    return names
-
-
-def _file(module: str) -> Path | None:
-    """The source file of a module; None if it is no module, or not written in Python."""
-    try:
-        spec = importlib.util.find_spec(module)
-    except (ImportError, ValueError, AttributeError):
-        return None
-    return Path(spec.origin) if spec is not None and spec.origin is not None and spec.origin.endswith(".py") else None

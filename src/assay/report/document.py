@@ -31,12 +31,22 @@ class Facts:
 
 @dataclass(frozen=True)
 class Table:
-    """A table with a caption and notes on what its columns mean."""
+    """A table with a caption and notes on what its columns mean.
+
+    Args:
+        caption: Caption above the table.
+        frame: The cells.
+        notes: What columns mean, by name.
+        csv: A file beside the report with the whole table.
+        leads: Columns that come first where a screen is too narrow for the table: there each row is a card, these
+            values first and large. None for a table that scrolls sideways.
+    """
 
     caption: str
     frame: pd.DataFrame
     notes: dict[str, str] = field(default_factory=dict)
-    csv: str = ""  # a file beside the report with the whole table
+    csv: str = ""
+    leads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

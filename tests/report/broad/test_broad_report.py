@@ -136,3 +136,39 @@ def test_graphs_are_drawn_and_can_be_read_at_laptop_and_phone_width(browser, pat
     third.locator("svg path.mark").last.hover(force=True)
     assert third.locator(".tip").inner_text() == grand_means(e, task(e, "video")).marks[-1].detail
     page.context.close()
+
+
+WIDER = """[...document.querySelectorAll(".cards .scroll, .strip .scroll")].filter(e => e.offsetParent !== null)
+    .filter(e => e.scrollWidth > e.clientWidth).map(e => e.closest("figure").querySelector("figcaption").innerText)"""
+CUT_WORDS = """[...document.querySelectorAll(".cards th button, .strip thead th")].filter(e => e.offsetParent !== null)
+    .filter(e => e.scrollWidth > e.clientWidth).map(e => e.innerText)"""
+
+
+@pytest.mark.parametrize(("width", "medium"), [(1366, "screen"), (688, "print"), (390, "screen")])
+def test_tables_of_verdicts_and_contrasts_fit_a_laptop_paper_and_a_phone(browser, path, width, medium):
+    page = open_page(browser, path, width)  # A4 has 688 pixels between its margins
+    page.emulate_media(media=medium)
+    assert page.locator(".cards .scroll").count() > 8 and page.locator(".strip .scroll").count() == 2
+    assert page.evaluate(WIDER) == [] and page.evaluate(CUT_WORDS) == []
+    page.context.close()
+
+
+def test_on_a_phone_the_number_comes_first(browser, path, e):
+    page = open_page(browser, path, 390)
+    contrasts = page.locator("figure.cards").filter(has_text="Video: contrasts").first
+    card = contrasts.locator("tbody tr").first
+    row = e.table("contrasts", "video").iloc[0]
+    first = card.locator("td.lead").first
+    assert first.inner_text() == f"{row.difference:+.3f}"
+    tops = [cell.bounding_box()["y"] for cell in card.locator("td").all()]
+    assert first.bounding_box()["y"] == pytest.approx(min(tops), abs=6)
+    assert first.bounding_box()["x"] < 40
+    page.context.close()
+
+
+def test_learning_curves_and_layers_have_bands_on_the_page(browser, path):
+    page = open_page(browser, path, 1366)
+    for caption in ("Video: learning", "Text: learning", "Video: condition 6 read", "Text: condition 6 read"):
+        chart = page.locator("figure.chart").filter(has_text=caption)
+        assert chart.locator("path.band").count() == chart.locator("path.path").count() == 1
+    page.context.close()

@@ -33,9 +33,9 @@ def p_value(p: float) -> str:
     """Write a p value with three digits, but never as 0.
 
     >>> p_value(0.0312), p_value(1e-9)
-    ('0.031', '< 0.001')
+    ('0.031', '<\xa00.001')
     """
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+    return "<\u00a00.001" if p < 0.001 else f"{p:.3f}"
 
 
 def settings_text(settings: dict[str, Any]) -> str:

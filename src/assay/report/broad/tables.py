@@ -25,6 +25,7 @@ NOTES = {
     "δ": "margin registered before the first result",
     "smallest detectable": "true difference that a single test at 5 % finds with a probability of 80 %",
 }
+LEADS = ("difference", "95 % interval")  # what a narrow screen shows first
 
 
 def sizes(e: Evaluation, task: TaskShown) -> str:
@@ -77,7 +78,7 @@ def contrasts_table(e: Evaluation, task: TaskShown) -> Table | None:
         if table.get("reason", pd.Series(dtype=str)).any():
             cells["why"] = row["reason"] or "–"
         table_rows.append(cells)
-    return Table(f"{task.title}: contrasts", pd.DataFrame(table_rows), NOTES, e.csv("contrasts"))
+    return Table(f"{task.title}: contrasts", pd.DataFrame(table_rows), NOTES, e.csv("contrasts"), LEADS)
 
 
 def class_contrasts_table(e: Evaluation, task: TaskShown) -> Table | None:
@@ -98,7 +99,8 @@ def class_contrasts_table(e: Evaluation, task: TaskShown) -> Table | None:
     ]
     if not table_rows:
         return None
-    return Table(f"{task.title}: contrasts one by one (exploratory)", pd.DataFrame(table_rows), NOTES, e.csv("labels"))
+    caption = f"{task.title}: contrasts one by one (exploratory)"
+    return Table(caption, pd.DataFrame(table_rows), NOTES, e.csv("labels"), LEADS)
 
 
 def ranking_table(e: Evaluation, task: TaskShown) -> Table | None:
@@ -122,8 +124,9 @@ def ranking_table(e: Evaluation, task: TaskShown) -> Table | None:
             cells["order kept in"] = "–" if pd.isna(row["stability"]) else f"{row['stability']:.0%} of resamples"
         table_rows.append(cells)
     return Table(
-        f"{task.title}: ranking by condition 6 ({task.better})", pd.DataFrame(table_rows), {}, e.csv("rankings")
-    )
+        f"{task.title}: ranking by condition 6 ({task.better})", pd.DataFrame(table_rows), {}, e.csv("rankings"),
+        tuple(name for name in table_rows[0] if name.startswith("mean ")),
+    )  # fmt: skip
 
 
 def class_table(e: Evaluation, task: TaskShown) -> Table | None:

@@ -8,13 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from assay.broad.analysis.analysis import Analysis
 from assay.broad.data.dataset import Dataset, Inputs, Modality
 from assay.broad.data.hollywood2 import load_hollywood2
 from assay.broad.data.opentable import load_opentable
-from assay.broad.data.partition import verify_commitment
+from assay.broad.data.partition import generator, verify_commitment
 from assay.broad.data.reviews import load_reviews, load_skytrax, load_we8there
 from assay.broad.data.twin_clips import generated_clips
 from assay.broad.data.twin_reviews import generated_reviews
@@ -23,7 +21,7 @@ from assay.broad.protocol import Protocol, run_protocol
 from assay.broad.qualitative import measure_systems
 from assay.broad.run.results import Results
 from assay.broad.systems.team import Evaluators, Module, Parts, Team, require_one_each
-from assay.broad.tasks import Task, make_tasks
+from assay.broad.tasks import Task, make_tasks, neutral_ids
 from assay.core.errors import AssayError
 from assay.measures.base import Measure
 from assay.plans.places import path_in
@@ -53,6 +51,7 @@ class BroadPlan:
         text: The plan's entry for text data; None where there are no text tasks.
         measures: Measures to apply to the systems' layers, by name.
         written: The plan as written, without the secret.
+        private: Files that no system sees: the plan, and the file of the secret.
     """
 
     folder: str
@@ -64,6 +63,7 @@ class BroadPlan:
     text: Node | None
     measures: Mapping[str, Measure]
     written: dict[str, Any]
+    private: tuple[str, ...] = ()
 
     def load_video(self) -> tuple[Dataset, Dataset] | None:
         """Load the training and the test set of the video task; None where the plan has no video."""
@@ -75,17 +75,16 @@ class BroadPlan:
 
     @property
     def label_files(self) -> list[str]:
-        """Files and folders that hold labels, which no system may open."""
-        beside = {"hollywood2": "ClipSets", "folder": "labels.csv"}
+        """Files and folders of the data, whose content or names say what instances show: no system may open them."""
         files = []
         for node in (self.video, self.text):
             if node is not None and "generated" not in node.value:
                 kind, settings = next(iter(node.items()))
-                key = "folder" if kind in beside else "path"
+                key = "folder" if kind in ("hollywood2", "folder") else "path"
                 entries = [settings if isinstance(settings.value, str) else settings[key]]
                 if isinstance(settings.value, dict) and isinstance(settings.value.get("test"), str):
                     entries.append(settings["test"])
-                files += [str(_path(entry) / beside[kind] if kind in beside else _path(entry)) for entry in entries]
+                files += [str(_path(entry)) for entry in entries]
         return files
 
     def tasks(self) -> list[Task]:
@@ -94,16 +93,17 @@ class BroadPlan:
         return make_tasks(self.load_video(), self.load_text(), self.secret, p.k, p.p, p.n, p.ratings, p.validation_cap)
 
     def sample(self, modality: Modality, count: int = 32) -> Inputs:
-        """Take a few training instances, to check systems with."""
+        """Take a few training instances, to check systems with, as systems see them: under neutral ids."""
         data = self.load_video()[0] if modality == "video" else self.load_text()  # type: ignore[index]
         assert isinstance(data, Dataset)
-        return data.take(np.arange(min(count, len(data)))).inputs
+        some = generator(self.secret, "sample").permutation(len(data))[:count]
+        return Inputs(data.take(some).inputs.items, neutral_ids(len(some)))
 
     def execute(self, processes: int = 1, only: tuple[str, ...] = (), ray: bool | str = False) -> Analysis:
         """Do the runs that are missing, analyse the results, apply the plan's measures to the systems' layers."""
         analysis = run_protocol(
             self.load_video(), self.load_text(), self.teams, self.evaluators, self.folder, self.secret, self.protocol,
-            processes, only, ray, self.written, self.label_files,
+            processes, only, ray, self.written, self.label_files, self.private,
         )  # fmt: skip
         if self.measures and self.protocol.phase == "end":
             measure_systems(Results(self.folder), self.teams, self.measures)
@@ -154,6 +154,7 @@ def load_broad_plan(path: str | Path, with_data: bool = False) -> BroadPlan:
         text=text,
         measures={label: measure for label, (measure, _) in read_measures(reading, may_be_empty=True).items()},
         written={} if not entries else {k: v for k, v in root.value.items() if k != "secret"},
+        private=(str(path), *_secret_file(entries.get("secret"))),
     )
     if with_data:
         for load in (plan.load_video, plan.load_text):
@@ -196,6 +197,14 @@ def _changes(node: Node) -> list[str]:
     one = isinstance(node.value, str)
     changes: list[str] = [convert(node, str, {})] if one else convert(node, list[str], {})
     return changes
+
+
+def _secret_file(node: Node | None) -> list[str]:
+    """The file that holds the secret, if one does."""
+    value = None if node is None else node.value
+    if node is None or not isinstance(value, str) or not value.startswith("file:"):
+        return []
+    return [str(path_in(node.file, value.partition(":")[2]))]
 
 
 def _modality(key: str, node: Node) -> Modality:

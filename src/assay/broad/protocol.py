@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -21,7 +21,9 @@ from assay.broad.metrics import METRICS
 from assay.broad.registration import register, registered
 from assay.broad.run.job import Job, make_job
 from assay.broad.run.processes import Order, work
+from assay.broad.run.remote import layers_of
 from assay.broad.run.results import DONE, Results, RunRecord
+from assay.broad.run.sandbox import keeping_to_itself, kind_of_walls
 from assay.broad.run.scratch import make_scratch
 from assay.broad.systems.team import Evaluators, Team, require_one_each
 from assay.broad.tasks import METRIC_OF, Task, make_tasks
@@ -98,6 +100,7 @@ def run_protocol(
     ray: bool | str = False,
     plan: Mapping[str, Any] | None = None,
     forbidden: Sequence[str] = (),
+    hidden: Sequence[str] = (),
 ) -> Analysis:
     """Run a whole evaluation: partition the data, run all tasks, analyse the results (the plan, Fig. 3).
 
@@ -115,7 +118,8 @@ def run_protocol(
         only: Keys of the only runs to do, such as ``video/6s`` or ``text:Food/1``; these are done anew.
         ray: True for a Ray cluster found or started here, or the address of one.
         plan: The plan as written, for the manifest.
-        forbidden: Files that hold labels: a system that opens one of them has peeked.
+        forbidden: Files and folders that hold labels: no system sees them, and one that opens them has peeked.
+        hidden: Further files and folders that no system sees, such as the plan.
     """
     protocol = protocol or Protocol()
     require_one_each(tuple(teams))
@@ -127,22 +131,32 @@ def run_protocol(
     results = Results(folder)
     if not results.folder.local:
         raise AssayError(f"folder={results.folder.url}: runs need a folder of a file system that all processes see")
-    with locked(results.folder.path(), "runs the evaluation"):
+    with locked(results.folder.path(), "runs the evaluation"), keeping_to_itself(secret):
         results.sweep()
         make_scratch(results)
         _write_manifest(results, tasks, teams, evaluators, secret, protocol, plan)
-        for task in tasks:
-            targets, groups = task.truth()
-            ids = tuple(task.dataset.inputs.ids[i] for i in task.partition.test)
-            results.write_truth(task.name, targets, groups, ids)
         known = {f"{task.name}/{key}" for task in tasks for key in _keys(task, teams, evaluators, protocol)}
         for wanted in only:
             if wanted not in known:
                 raise AssayError(f"only={wanted}: there is no such run; there are {', '.join(sorted(known)[:12])} …")
-        # On a cluster the tasks are done side by side; here one by one, whose features then take less room.
-        for together in [tasks] if ray else [[task] for task in tasks]:
-            run_tasks(together, teams, evaluators, results, protocol, processes, only, ray, forbidden)
+        with _withheld(results, tasks):
+            # On a cluster the tasks are done side by side; here one by one, whose features then take less room.
+            for together in [tasks] if ray else [[task] for task in tasks]:
+                run_tasks(together, teams, evaluators, results, protocol, processes, only, ray, forbidden, hidden)
         return analyze(folder)
+
+
+@contextmanager
+def _withheld(results: Results, tasks: Sequence[Task]) -> Iterator[None]:
+    """Keep the truth about test instances in memory alone while systems run; the analysis finds it after the block."""
+    results.remove_truth()
+    try:
+        yield
+    finally:
+        for task in tasks:
+            targets, groups = task.truth()
+            ids = tuple(task.dataset.inputs.ids[i] for i in task.partition.test)
+            results.write_truth(task.name, targets, groups, ids)
 
 
 def run_conditions(
@@ -164,10 +178,15 @@ def run_tasks(
     only: Sequence[str] = (),
     ray: bool | str = False,
     forbidden: Sequence[str] = (),
+    hidden: Sequence[str] = (),
 ) -> list[RunRecord]:
     """Do all runs of some tasks, for one who holds the lock of the folder."""
     # Absolute paths: nodes of a cluster work in folders of their own.
-    hidden = (results.folder.path("truth"), *(str(Path(file).absolute()) for file in forbidden))
+    own = [results.folder.path(name) for name in ("truth", "runs", "analysis")]
+    labels = (*own, *_absolute(forbidden))
+    # Other evaluations beside this one may be of the same data.
+    beside = [str(truth.parent) for truth in Path(results.folder.path()).parent.glob("*/truth")]
+    unseen = (*_absolute(hidden), *beside)
     memory = None if protocol.memory_gib is None else int(protocol.memory_gib * 2**30)
     orders = []
     for task in tasks:
@@ -176,7 +195,7 @@ def run_tasks(
             if not only or f"{task.name}/{job.key}" in only:
                 orders.append(
                     Order(
-                        task.name, view, job, results.folder.path(), results.folder.path("work"), hidden,
+                        task.name, view, job, results.folder.path(), results.folder.path("work"), labels, unseen,
                         protocol.limit_s, memory, protocol.cores, bool(only),
                     )
                 )  # fmt: skip
@@ -187,6 +206,10 @@ def run_tasks(
     if all(record.status in (*DONE, "not applicable") for record in records) and not only:
         FeatureStore(Folder(results.folder.path("work"))).forget()
     return records
+
+
+def _absolute(places: Sequence[str]) -> list[str]:
+    return [str(Path(place).absolute()) for place in places]
 
 
 def _jobs(
@@ -202,7 +225,7 @@ def _jobs(
     if protocol.phase == "end":
         for job in [j for j in jobs if j.spec.condition.number == 6]:
             assert job.learner is not None
-            depth = len(job.learner.build().layers)
+            depth = len(layers_of(job.learner))
             jobs += [replace(job, layer=i) for i in range(depth - 1)]
             if job.trained_from is None:
                 jobs += [replace(job, share=share) for share in protocol.curve if share < 1]
@@ -365,5 +388,6 @@ def _write_manifest(
         },
         "plan": dict(plan) if plan else None,
         "environment": environment(),
+        "isolation": kind_of_walls(),
     }
     results.write_manifest(manifest)

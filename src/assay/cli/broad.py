@@ -44,7 +44,8 @@ def check(
     from assay.broad.data.partition import commitment
     from assay.broad.plan import load_broad_plan
     from assay.broad.protocol import dry_run as runs
-    from assay.broad.rules.conformance import check_system
+    from assay.broad.rules.apart import check_apart
+    from assay.broad.run.remote import Surroundings
     from assay.broad.run.results import CHECKS, Results
     from assay.broad.systems.team import system_hash
     from assay.core.user_code import code_in
@@ -54,15 +55,15 @@ def check(
         tasks = loaded.tasks()
         listed = runs(tasks, loaded.teams, loaded.evaluators, loaded.protocol)
         checks = []
+        hidden = (*loaded.label_files, *loaded.private, loaded.folder)
+        around = Surroundings(hidden, tuple(loaded.label_files), limit_s=loaded.protocol.limit_s)
         if not dry_run:
             for team in loaded.teams:
                 for modality, parts in team.parts.items():
                     if getattr(loaded, modality) is None:
                         continue
                     system = system_hash(parts.described)[:12]
-                    for one in check_system(
-                        parts, loaded.sample(modality), documents=team.documents, modality=modality
-                    ):
+                    for one in check_apart(parts, loaded.sample(modality), team.documents, modality, around):
                         found = (team.name, modality, one.requirement, one.status, one.sentence, system)
                         checks.append(dict(zip(CHECKS, found, strict=True)))
             if run is not None or Results(loaded.folder).folder.exists():

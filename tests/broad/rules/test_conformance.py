@@ -152,17 +152,50 @@ class TakesAll(Deep):
         super().__init__()
 
 
-class Asleep(Deep):
-    """Learns in its first layer only."""
+class ChoosesByArch(Deep):
+    def __init__(self, units=(6, 5, 4), arch="vgg"):
+        super().__init__(units)
+
+
+class ChoosesByModelName(Deep):
+    def __init__(self, units=(6, 5, 4), model_name="vgg"):
+        super().__init__(units)
+
+
+class Asleep(PCAStack):
+    """Learns in its first layer only: the others are as they would be without learning."""
 
     def fit(self, X):
+        super().untrained(X)
+        drawn = self.weights_[1:]
         super().fit(X)
-        self.scales_[1:] = [1.0, 1.0]
+        self.weights_[1:] = drawn
         return self
 
+
+class DrawsBySeedOfData(Deep):
+    """Fixed random projections whose seed is made of the data, so that other data give other ones."""
+
+    def fit(self, X):
+        self.seed = abs(hash(X.toarray().tobytes())) % 2**32
+        return super().fit(X)
+
     def untrained(self, X):
-        super().fit(X)
-        self.scales_ = [1.0, 1.0, 1.0]
+        self.seed = 1
+        return super().fit(X)
+
+
+class SwitchedByNumber(PCAStack):
+    """Has another kind of layers by a setting that is called like any other."""
+
+    def __init__(self, components=(6, 5, 4), depth_scale=1):
+        super().__init__(components)
+        self.depth_scale = depth_scale
+
+    def fit(self, X):
+        if self.depth_scale == 2:
+            self.centres_ = np.zeros(3)
+        return super().fit(X)
 
 
 class HalfAsleep(MatrixLearner):
@@ -403,9 +436,13 @@ LEARNERS = {
     "GivesNaN": ("J2", "fail", "layer projection.0 gives NaN"),
     "IgnoresLayer": ("J2", "fail", "transform without a layer does not give the last one"),
     "Chooses": ("J3", "fail", "the parameter 'backbone' would choose an architecture"),
+    "ChoosesByArch": ("J3", "fail", "the parameter 'arch' would choose an architecture"),
+    "ChoosesByModelName": ("J3", "fail", "the parameter 'model_name' would choose an architecture"),
     "TakesAll": ("J3", "fail", "takes any parameters (*more)"),
     "Hides": ("J5", "not checked", "it shows no weights by layer"),
-    "Asleep": ("J5", "non-conforming", "no weight changes while it learns in projection.1, projection.2"),
+    "Asleep": ("J5", "non-conforming", "no weight changes while it learns in pca.1, pca.2"),
+    "Deep": ("J5", "non-conforming", "no weight changes while it learns in projection.0, projection.1, projection.2"),
+    "DrawsBySeedOfData": ("J5", "not checked", "drawn at random"),
     "half_asleep": ("J5", "non-conforming", "no weight changes while it learns in stack.1"),
     "LearnsWhenShown": ("D8", "fail", "the learner changes when it is shown instances"),
     "Batched": ("D8", "fail", "the learner answers otherwise when instances come in another number"),
@@ -444,6 +481,13 @@ def test_learners_that_break_a_rule(name, secret):
     requirement, status, sentence = LEARNERS[name]
     line = found(check_system(with_learner(name), TEXT), requirement)
     assert line.status == status and sentence in line.sentence, line
+
+
+def test_a_setting_that_changes_what_the_network_is_made_of_is_named_whatever_it_is_called():
+    line = found(check_system(with_learner("SwitchedByNumber", depth_scale=2), TEXT), "J3")
+    assert line.status == "fail" and "parameter 'depth_scale' chooses an architecture" in line.sentence, line
+    sizes = found(check_system(with_learner("SwitchedByNumber", components=[5, 4, 3]), TEXT), "J3")
+    assert sizes.status == "pass", sizes
 
 
 @pytest.mark.parametrize("name", PREPROCESSORS)

@@ -16,7 +16,8 @@ from scipy import sparse
 from assay.broad.data.dataset import Features
 from assay.broad.data.features import count, finite, rows
 from assay.broad.rules.bench import Bench, Found, Status, same
-from assay.broad.rules.weight_change import weight_changes
+from assay.broad.rules.structure import parameters_that_choose
+from assay.broad.rules.weight_change import layers_not_learned, weight_changes
 from assay.broad.run.tuning import adapted
 from assay.broad.run.watch import watching
 from assay.broad.systems.adapter import algorithms
@@ -92,16 +93,21 @@ def _representations(bench: Bench) -> str:
 
 
 def _learning_everywhere(bench: Bench) -> str:
-    learner = bench.learner
     changes = weight_changes(bench)
     if changes is None:
         raise Found(
             "it shows no weights by layer: a stack, or fitted lists with an entry for each layer and untrained(X)",
             "not checked",
         )
-    unchanged = [name for name, change in zip(learner.layers, changes, strict=True) if not change > 0]
-    if unchanged:
-        raise Found(f"no weight changes while it learns in {', '.join(unchanged)}", "non-conforming")
+    fixed, by_chance = layers_not_learned(bench)
+    if fixed:
+        raise Found(f"no weight changes while it learns in {', '.join(fixed)}", "non-conforming")
+    if by_chance:
+        raise Found(
+            f"weights of {', '.join(by_chance)} differ as much after nearly the same data as after other data: they "
+            "are drawn at random, or the learner has no seed",
+            "not checked",
+        )
     shares = ", ".join(f"{c:.2g}" for c in changes)
     return f"all layers learn: weights change by {shares} of their size, from the first layer on"
 
@@ -126,7 +132,7 @@ def _parameters(bench: Bench) -> str:
     number = 0
     for what, module in bench.modules.items():
         known = inspect.signature(module.factory()).parameters
-        require_tuning(known, f"the {what}")
+        require_tuning({n: module.parameters.get(n, p.default) for n, p in known.items()}, f"the {what}")
         for name, parameter in known.items():
             if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
                 raise Found(f"the {what} takes any parameters (*{name}): name those that may be tuned")
@@ -135,6 +141,8 @@ def _parameters(bench: Bench) -> str:
             json.dumps(dict(module.parameters))
         except (TypeError, ValueError) as error:
             raise Found(f"parameters of the {what} cannot stand in a file ({first_line(error)})") from error
+    for name, parts in parameters_that_choose(bench).items():
+        raise Found(f"the learner's parameter {name!r} chooses an architecture: by default it has {parts}")
     return f"{number} parameters can be tuned from a file; none chooses an architecture"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.broad.data.dataset import Array
+from assay.broad.data.dataset import Array, Features
 from assay.broad.data.features import rows
 from assay.broad.rules.bench import Bench
 from assay.broad.systems.adapter import stack_of
@@ -21,6 +21,53 @@ def weight_changes(bench: Bench) -> list[float] | None:
     if after is None or before is None:
         return None
     return [_change(a, b) for a, b in zip(before, after, strict=True)]
+
+
+def layers_not_learned(bench: Bench) -> tuple[list[str], list[str]]:
+    """The layers whose weights do not depend on the data, and those whose weights depend on nothing but chance.
+
+    Scales and biases are no weights: a fixed projection has them too. A layer that learns has other weights after other
+    data, and nearly the same after data that differ by a millionth; weights drawn at random, with a seed made of the
+    data or none, differ as much.
+    """
+    learner = bench.learner
+    layers = list(learner.layers)
+    after, before = _weights(learner, len(layers)), _weights_before(bench, learner, len(layers))
+    if after is None or before is None:
+        return [], []
+    fixed = [n for n, a, b in zip(layers, before, after, strict=True) if not _change(_matrices(a), _matrices(b)) > 0]
+    if bench.parts.trained_from is not None:
+        return fixed, []
+    size = len(bench.training)
+    other = _weights(_fitted(bench, rows(bench.features, np.arange(len(bench.inputs))[-size:])), len(layers))
+    nearly = _weights(_fitted(bench, _nearly(rows(bench.features, bench.training))), len(layers))
+    by_chance = []
+    for i, name in enumerate(layers):
+        if other is None or nearly is None or name in fixed:
+            continue
+        far, near = (_change(_matrices(after[i]), _matrices(one[i])) for one in (other, nearly))
+        if not far > 0:
+            fixed.append(name)
+        elif near > 0.5 * far:
+            by_chance.append(name)
+    return fixed, by_chance
+
+
+def _fitted(bench: Bench, X: Features) -> Any:
+    return bench.parts.learner.build().fit(X)
+
+
+def _nearly(X: Features) -> Features:
+    """The same features up to a millionth, where they are no whole numbers."""
+    if isinstance(X, list):
+        return [f * np.float32(1 + 1e-6) if f.dtype.kind == "f" else f for f in X]
+    given: Any = X
+    return given * (1 + 1e-6) if given.dtype.kind in "fiu" else X
+
+
+def _matrices(arrays: list[Array]) -> list[Array]:
+    """The weights proper: arrays of two axes or more, where there are any."""
+    return [a for a in arrays if a.ndim >= 2] or arrays
 
 
 def _weights(learner: Any, layers: int) -> list[list[Array]] | None:

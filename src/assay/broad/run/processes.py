@@ -47,6 +47,7 @@ class Order:
         results: Folder of the evaluation.
         features: Folder of kept features.
         forbidden: Where labels are; hidden from systems, as the whole folder of the evaluation is.
+        hidden: What else is hidden from systems.
         limit_s: Seconds that one stage may take; None for no limit.
         memory_bytes: Memory that the run may take with everything it starts; None for its share of the machine's.
         threads: Number of cores that the run uses; None for its share of the machine's or the cluster's.
@@ -60,6 +61,7 @@ class Order:
     results: str
     features: str
     forbidden: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
     limit_s: float | None = None
     memory_bytes: int | None = None
     threads: int | None = None
@@ -73,7 +75,7 @@ def do(view: View, kept: None, order: Order) -> RunRecord:
     torch.set_num_threads(order.threads or 1)
     results = Results(order.results)
     store = FeatureStore(Folder(order.features))
-    around = Surroundings((order.results, *order.forbidden), order.forbidden)
+    around = Surroundings((order.results, *order.forbidden, *order.hidden), order.forbidden)
     run = RunCondition(view, order.job, results, store, around, begin_stage, order.anew)
     try:
         record = run()

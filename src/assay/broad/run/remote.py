@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import pickle
 import signal
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +21,7 @@ from assay.broad.systems.team import Module
 from assay.core.errors import AssayError
 from assay.runs.process_tree import machine_bytes
 
+log = logging.getLogger(__name__)
 # Statuses that a worker may give its own run; others are for the keeper to give.
 _OWN_STATUSES = ("timeout", "peeked", "learned at test time", "invalid", "out of memory")
 _LONGEST, _LONGEST_TRACE = 2_000, 20_000  # characters of what a worker says went wrong
@@ -42,6 +45,7 @@ class Surroundings:
         shown: Folders that stay visible though something around them is hidden.
         kind: How workers are kept apart; None for what the platform has.
         stage: Gives the name of the stage that the run is in.
+        limit_s: Seconds that a worker may take to answer, where nobody else watches the time; None for no limit.
     """
 
     hidden: tuple[str, ...] = ()
@@ -49,6 +53,7 @@ class Surroundings:
     shown: tuple[str, ...] = ()
     kind: Kind | None = None
     stage: Callable[[], str] = lambda: ""
+    limit_s: float | None = None
 
 
 class Remote:
@@ -114,6 +119,8 @@ class Remote:
         """Ask the worker, and give what it says; what it says went wrong is raised."""
         try:
             self.worker.connection.send_bytes(pickle.dumps((question, arguments)))
+            if self.around.limit_s is not None and not self.worker.connection.poll(self.around.limit_s):
+                raise Violation("timeout", f"{self.name}: {question!r} took longer than {self.around.limit_s:g} s")
             said, arrays = receive(self.worker.connection, machine_bytes() // 2)
         except (EOFError, ConnectionError) as error:
             raise SystemFailed(_death(self.worker.wait(), self.around.stage())) from error
@@ -130,6 +137,22 @@ class Remote:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+_layers: dict[tuple[str, str, str], list[str]] = {}
+
+
+def layers_of(module: Module, limit_s: float = 60) -> list[str]:
+    """The names of a learner's layers, asked of a worker; none where it cannot be made (a log says why)."""
+    key = (module.place, json.dumps(dict(module.parameters), default=str), module.source_hash)
+    if key not in _layers:
+        try:
+            with Remote(module, Surroundings(limit_s=limit_s)) as worker:
+                _layers[key] = worker.layers
+        except (AssayError, MemoryError) as error:
+            log.warning("%s has no layers that could be asked for: %s", module.name, error)
+            _layers[key] = []
+    return _layers[key]
 
 
 def _one(arrays: list[Array]) -> Array:
@@ -149,7 +172,7 @@ def _death(ended: Mapping[str, Any], stage: str) -> str:
 def _raised(error: Any) -> Exception:
     """What went wrong in a worker, as an exception of the keeper's."""
     said = error if isinstance(error, dict) else {}
-    message = _clean(said.get("message"), _LONGEST) or "the system failed and did not say why"
+    message = plain_text(said.get("message"), _LONGEST) or "the system failed and did not say why"
     kind = said.get("kind")
     if kind == "violation" and said.get("status") in _OWN_STATUSES:
         return Violation(str(said["status"]), message)
@@ -157,10 +180,10 @@ def _raised(error: Any) -> Exception:
         return NotApplicable(message)
     if kind == "memory":
         return MemoryError(message)
-    return SystemFailed(message, _clean(said.get("trace"), _LONGEST_TRACE))
+    return SystemFailed(message, plain_text(said.get("trace"), _LONGEST_TRACE))
 
 
-def _clean(text: Any, longest: int) -> str:
+def plain_text(text: Any, longest: int) -> str:
     """Text without what could move a terminal's cursor, and not too long."""
     kept = "".join(c for c in str(text or "") if c.isprintable() or c in "\n\t")
     return kept if len(kept) <= longest else f"{kept[:longest]} …"

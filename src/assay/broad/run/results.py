@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import lzma
+import shutil
 import zipfile
 import zlib
 from dataclasses import asdict, dataclass, field
@@ -144,6 +145,11 @@ class Results:
         if not self.folder.exists(name) or self.folder.read(name) != buffer.getvalue():
             self.folder.write(name, buffer.getvalue())
 
+    def remove_truth(self) -> None:
+        """Remove the truth about the test instances of all tasks, while systems run."""
+        for name in self.folder.names("truth", ".npz"):
+            self.folder.remove(name)
+
     def read_truth(self, task: str) -> tuple[Array, Array | None, tuple[str, ...]]:
         """Read targets, groups and ids of the test instances."""
         name = f"truth/{safe(task)}.npz"
@@ -193,6 +199,7 @@ class Results:
         place = Path(self.folder.path())
         for left in [*place.rglob(".tmp-*"), *(place / "work").glob("*.view")]:
             left.unlink(missing_ok=True)
+        shutil.rmtree(place / "work" / "shown", ignore_errors=True)  # clips on their way to workers
 
 
 def safe(task: str) -> str:

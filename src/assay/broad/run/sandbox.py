@@ -30,13 +30,13 @@ import socket
 import struct
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from assay.broad.run.walls import end_with_parent
+from assay.broad.run.walls import end_with_parent, unreadable
 from assay.broad.run.warden import PLAIN, PRIVATE, Kind, Walls, be_warden, close_all_but, last_words
 from assay.core.errors import AssayError
 
@@ -99,6 +99,7 @@ class Worker:
 
 def prepare() -> None:
     """Fork this process's nursery now, before it is told anything that a worker must not know."""
+    unreadable()
     ours, theirs = socket.socketpair()
     parent = os.getpid()
     if os.fork() == 0:
@@ -109,6 +110,24 @@ def prepare() -> None:
                 _nurse(theirs)
     theirs.close()
     _use(_Nursery(ours))
+
+
+@contextmanager
+def keeping_to_itself(secret: str) -> Iterator[None]:
+    """Inside the block no process of this user can read this one's memory, and no child inherits its secret.
+
+    Args:
+        secret: The secret; environment variables that hold it are taken out for the while.
+    """
+    holding = {name: value for name, value in os.environ.items() if secret and secret in value}
+    for name in holding:
+        del os.environ[name]
+    unreadable()
+    try:
+        yield
+    finally:
+        unreadable(False)
+        os.environ.update(holding)
 
 
 def kind_of_walls() -> Kind:

@@ -160,7 +160,7 @@ def _worker(
     connection = Connection(channel)
     module, _, name = walls.serve.partition(":")
     serve: Callable[[Connection], None] = getattr(importlib.import_module(module), name)
-    with suppress(EOFError, BrokenPipeError):  # the keeper has gone
+    with suppress(EOFError, ConnectionError):  # the keeper has gone
         serve(connection)
     sys.stderr.flush()
     os._exit(0)

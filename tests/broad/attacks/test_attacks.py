@@ -1,0 +1,172 @@
+"""Hostile systems, each with the status it must get: none reads a label, lives on, or harms another run."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from assay.broad.conditions import run_specs
+from assay.broad.data.twin_reviews import generated_reviews
+from assay.broad.run.job import Job, make_job
+from assay.broad.run.processes import Order, work
+from assay.broad.run.sandbox import PRIVATE, keeping_to_itself, kind_of_walls
+from assay.broad.systems.team import Evaluators, Module, Parts, Team
+from assay.broad.tasks import Task, make_tasks
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(kind_of_walls() != PRIVATE, reason="no user namespaces here")]
+HERE = Path(__file__).parent
+SECRET = "an open secret, for attacks"
+DAEMON = "assay-hostile-daemon"
+
+# The learner's name, the status that its run must get, and what the reason must say.
+LEARNERS = {
+    "OpensTruth": ("peeked", "where labels are"),
+    "OpensTruthWhenMade": ("peeked", "where labels are"),
+    "OpensTruthInAThread": ("peeked", "where labels are"),
+    "CopiesTruthByAProgram": ("done", ""),
+    "LinksTruth": ("done", ""),
+    "ReadsEvaluatorsFiles": ("done", ""),
+    "WalksTheCollector": ("done", ""),
+    "ReadsOtherProcesses": ("done", ""),
+    "AttachesToProcesses": ("done", ""),
+    "ReadsTheEnvironment": ("done", ""),
+    "ReadsInheritedFiles": ("done", ""),
+    "TakesTheWallsDown": ("done", ""),
+    "ThrowsWhenMade": ("failed", "no layers for you"),
+    "Exits": ("failed", "SystemExit"),
+    "ExitsAtOnce": ("failed", "the process died at 'learner: fit' (exit code 0)"),
+    "WritesResultsOfOthers": ("done", ""),
+    "WritesByAProgram": ("done", ""),
+    "PlantsCode": ("done", ""),
+    "LeavesADaemon": ("done", ""),
+    "KillsAll": ("done", ""),
+    "GoesToTheNetwork": ("done", ""),
+    "SendsAPickle": ("failed", ""),
+    "AnswersWithAPickle": ("invalid", "no JSON"),
+    "AnnouncesTooMuch": ("invalid", "more than the"),
+    "SendsTooMuch": ("invalid", "a message of more than"),
+    "GivesObjects": ("invalid", "no kind of number"),
+    "GivesWords": ("invalid", "no kind of number"),
+    "GivesABrokenMatrix": ("invalid", "a sparse matrix that is none"),
+    "FakesTheFingerprint": ("learned at test time", "by themselves"),
+    "RemembersTheTestSet": ("learned at test time", "by themselves"),
+    "RemembersInAFile": ("learned at test time", "by themselves"),
+    "PatchesNumpy": ("done", ""),
+}
+CLASSIFIERS = {
+    "GathersLabelsOverFolds": ("done", ""),
+    "RemembersWhenPredicting": ("learned at test time", "by themselves"),
+}
+PATCHES = {"patches_at_import:Patches": ("failed", "")}
+ALL = LEARNERS | CLASSIFIERS | PATCHES
+
+
+def team(name: str, place: Path, precious: Path, port: int) -> Team:
+    settings = {"place": str(place), "precious": str(precious), "port": port}
+    learner, classifier = Module("hostile:Honest", settings), Module("linear_svr", {"grid": {"C": [1.0]}})
+    if name in CLASSIFIERS:
+        classifier = Module(f"hostile:{name}", {"grid": {"C": [1.0]}})
+    else:
+        learner = Module(name if ":" in name else f"hostile:{name}", settings)
+    return Team("s", name, {"text": Parts(Module("bag_of_words", {"terms": 60}), learner, classifier)})
+
+
+def job_of(team: Team) -> Job:
+    own = Evaluators(Module("bag_of_words", {"terms": 60}), Module("linear_svr", {"grid": {"C": [1.0]}}))
+    return make_job(run_specs(("s",))[-1], "text", {"s": team}, own)
+
+
+def task() -> Task:
+    return make_tasks(None, generated_reviews(count=150, restaurants=9, seed=3), SECRET, 2, 0.6, 40, ("Overall",))[0]
+
+
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory):
+    """All attacks, two at a time, and the honest run between them; what came of each, and the place."""
+    place = tmp_path_factory.mktemp("attacks")
+    precious = place / "precious"
+    precious.mkdir()
+    (precious / "labels.csv").write_text("id,label\n1,5\n")
+    view = task().for_systems()
+    orders = []
+    with pytest.MonkeyPatch.context() as patch, socket.create_server(("127.0.0.1", 0)) as server:
+        patch.syspath_prepend(str(HERE))
+        patch.setenv("ASSAY_TEST_SECRET", SECRET)
+        server.settimeout(0.01)
+        for name in ("Honest", *ALL):
+            folder = place / name.replace(":", "-")
+            (folder / "truth").mkdir(parents=True)
+            (folder / "truth" / "text-Overall.npz").write_bytes(b"labels that no worker may see")
+            (folder / "manifest.json").write_text("{}")
+            job = job_of(team(name, folder, precious, server.getsockname()[1]))
+            forbidden = (str(folder / "truth"), str(precious))
+            orders.append(Order("text:Overall", view, job, str(folder), str(place / "work"), forbidden, limit_s=120))
+        with keeping_to_itself(SECRET):
+            records = list(work(orders, processes=2))
+        with pytest.raises(TimeoutError):
+            server.accept()
+    by_name = {Path(order.results).name: None for order in orders}
+    from assay.broad.run.results import Results
+
+    for name in by_name:
+        by_name[name] = Results(str(place / name)).read_run("text:Overall", "6s")
+    assert len(records) == len(orders)
+    return by_name, place
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_it_gets_its_status_and_no_loot(attacked, name):
+    record = attacked[0][name.replace(":", "-")]
+    status, reason = ALL[name]
+    assert "LOOT" not in record.reason + record.traceback
+    assert record.status == status, (record.reason, record.traceback)
+    assert reason in record.reason
+
+
+def test_what_does_nothing_wrong_is_done_beside_them(attacked):
+    assert attacked[0]["Honest"].status == "done"
+
+
+def test_attacks_that_come_to_nothing_give_the_predictions_of_the_honest(attacked):
+    from assay.broad.run.results import Results
+
+    records, place = attacked
+    honest = Results(str(place / "Honest")).predictions("text:Overall", "6s", 2)
+    for name, record in records.items():
+        if record.status == "done":
+            found = Results(str(place / name)).predictions("text:Overall", "6s", 2)
+            assert np.array_equal(found, honest), name
+
+
+def test_nothing_of_the_evaluators_was_touched(attacked):
+    _, place = attacked
+    assert sorted(p.name for p in (place / "precious").iterdir()) == ["labels.csv"]
+    for folder in place.iterdir():
+        if (folder / "truth").is_dir():
+            assert (folder / "manifest.json").read_text() == "{}"
+            assert [p.name for p in (folder / "runs" / "text-Overall").iterdir()] == ["6s"]
+            assert not list((folder / "runs").glob("forged"))
+    planted = ("assay_planted.pth", "sitecustomize.py", "assay_planted.py")
+    assert not [p for p in (HERE, *map(Path, sys.path)) for name in planted if (p / name).exists()]
+    assert not any(name in sys.modules for name in ("hostile", "patches_at_import"))
+
+
+def test_no_process_lives_on(attacked):
+    for _ in range(50):
+        living = [p.name for p in Path("/proc").iterdir() if p.name.isdigit() and DAEMON.encode() in command(p.name)]
+        if not living:
+            return
+        time.sleep(0.1)
+    raise AssertionError(living)
+
+
+def command(pid: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.broad.data.dataset import Modality
+from assay.broad.systems.classifiers.estimator import EstimatorClassifier, is_estimator
 from assay.broad.systems.sources import names_defined, own_sources, source_file
 from assay.core.errors import AssayError, nearest
 from assay.core.user_code import import_named
@@ -99,14 +100,21 @@ class Module:
         self.verify()
         factory = self.factory()
         known = inspect.signature(factory).parameters
-        for key in self.parameters:
-            if key not in known and not any(p.kind is p.VAR_KEYWORD for p in known.values()):
+        open_ended = any(p.kind is p.VAR_KEYWORD for p in known.values())
+        strange = [key for key in self.parameters if key not in known and not open_ended]
+        for key in strange:
+            if key != "grid":  # which the plan may give for any estimator
                 raise AssayError(f"{self.name}: unknown parameter {key!r}{nearest(key, known)}")
         for key, p in known.items():
             needed = p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
             if needed and key not in self.parameters:
                 raise AssayError(f"{self.name}: the parameter {key!r} has no default: give it")
-        return factory(**arguments(self.parameters))
+        made = factory(**arguments({k: v for k, v in self.parameters.items() if k not in strange}))
+        if is_estimator(made):
+            return EstimatorClassifier(made, self.parameters["grid"] if strange else None)
+        if strange:
+            raise AssayError(f"{self.name}: unknown parameter {strange[0]!r}{nearest(strange[0], known)}")
+        return made
 
     @property
     def place(self) -> str:

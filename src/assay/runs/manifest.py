@@ -210,7 +210,9 @@ def _git() -> dict[str, Any] | None:
     """Commit and dirty flag of the repository the command was given in, if it is one."""
 
     def git(*words: str) -> str:
-        done = subprocess.run(["git", *words], capture_output=True, text=True, timeout=60, check=True)
+        # Without locks: to look at a repository must not disturb who works in it, whatever becomes of this process.
+        command = ["git", "--no-optional-locks", *words]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
         return done.stdout.strip()
 
     try:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from scipy import stats
 
 from assay.core.errors import AssayError
+from assay.measures.straightness.measure import Straightness
+from assay.stimuli import camera_sequences
 from assay.studies import compare_families, family_means
+from assay.subject.subject import Subject
 
 CLIPS = [f"clip{v}" for v in range(11)]
 
@@ -74,6 +78,35 @@ def test_intervals_hold_the_true_difference_nineteen_times_in_twenty():
     assert np.mean(held) >= 0.9  # 95 % − 2.3 standard errors of 100 runs; of 500, in four settings, 95 to 97 % hold it
 
 
+def test_sequences_of_one_scene_count_as_one():
+    # Ten copies of a clip say no more than the clip: the interval is that of three clips.
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(80, 10, 3), rng.normal(70, 10, 3)
+    rows = [
+        {"subject": name, "layer": "fc", "sequence": f"{clip}-{copy}", "scene": f"{clip}", "curvature_deg": value}
+        for name, values in {"a": a, "b": b}.items()
+        for clip, value in enumerate(values)
+        for copy in range(10)
+    ]
+    row = compare_families(pd.DataFrame(rows), {"a": "A", "b": "B"}).iloc[0]
+    low, high = stats.ttest_rel(a, b).confidence_interval()
+    assert (row["low"], row["high"], row["sequences"]) == pytest.approx((low, high, 3))
+
+
+def test_the_table_of_straightness_names_the_scene_of_each_clip():
+    clips = camera_sequences(size=8, length=3, color="grey", pictures=2)
+    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 4))
+    table = Straightness(clips)(Subject(network, "net")).assign(subject="net")
+    assert table["scene"].unique().tolist() == ["china", "flower"]
+    assert family_means(table, {"net": "net"})["sequences"].tolist() == [2]
+
+
+def test_a_table_of_one_network_is_told_how_it_gets_a_subject():
+    table = table_of({"a": np.arange(11.0)}).drop(columns="subject")
+    with pytest.raises(AssayError, match=r"table\.assign\(subject=name\)"):
+        compare_families(table, {"a": "A"})
+
+
 def test_bad_families_are_named():
     table = table_of({"a": np.arange(11.0), "b": np.arange(11.0)})
     with pytest.raises(AssayError, match="families has 'c', the table has a, b"):
@@ -84,5 +117,5 @@ def test_bad_families_are_named():
         family_means(table.drop(columns="subject"), {"a": "A"})
     with pytest.raises(AssayError, match="several rows of a sequence"):
         family_means(pd.concat([table, table]), {"a": "A"})
-    with pytest.raises(AssayError, match="1 sequences in common"):
+    with pytest.raises(AssayError, match="1 sequences of 1 scenes in common"):
         family_means(table[table["sequence"] == "clip0"], {"a": "A"})

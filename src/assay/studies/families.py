@@ -31,18 +31,20 @@ def family_means(
 
     With x_iv the value of network i for sequence v: x̄ ± t·s, s² = s_v²/V + σ²/n, where s_v is the standard deviation
     over the V sequences of the family's mean, and σ that over its n networks; degrees of freedom are Satterthwaite's. A
-    family of one network has an interval over sequences alone, which says nothing of other networks like it.
+    family of one network has an interval over sequences alone, which says nothing of other networks like it. Sequences
+    of one scene are alike: their mean counts as one sequence.
 
     Args:
-        table: Rows of `assay.Straightness` with a column ``subject``: ``layer``, ``sequence`` and the value.
+        table: Rows of `assay.Straightness` for several subjects: ``subject``, ``layer``, ``sequence``, the value, and
+            where sequences share scenes, ``scene``. ``run.table("straightness")`` is such a table.
         families: The family of each subject, by name; subjects without one are left out.
         layer: ``"last"``, the last layer of each subject in the order of the table; a layer that all have; or the layer
             of each subject.
         value: The column to compare, such as ``"change_deg"``.
 
     Returns:
-        One row per family, in the order of ``families``: ``family``, ``networks``, ``sequences``, ``mean``, ``low``,
-        ``high``, ``sd_networks`` and ``over``: what the interval is over.
+        One row per family, in the order of ``families``: ``family``, ``networks``, ``sequences`` (those of one scene
+        counted as one), ``mean``, ``low``, ``high``, ``sd_networks`` and ``over``: what the interval is over.
 
     Example:
         >>> rows = [("a1", 80.0, 90.0), ("a2", 84.0, 94.0), ("b1", 60.0, 66.0), ("b2", 62.0, 72.0)]
@@ -94,7 +96,7 @@ def compare_families(
     Returns:
         One row per pair, in the order of ``families``: ``first``, ``second``, ``difference`` (first − second),
         ``low``, ``high``, ``p`` and ``p_holm`` (the family of tests being the rows), ``networks`` of both,
-        ``sequences`` and ``over``: what the interval is over.
+        ``sequences`` (those of one scene counted as one) and ``over``: what the interval is over.
 
     Example:
         >>> rows = [("a1", 80.0, 90.0), ("a2", 84.0, 94.0), ("b1", 60.0, 66.0), ("b2", 62.0, 72.0)]
@@ -150,10 +152,15 @@ class _Family:
 def _members(
     table: pd.DataFrame, families: Mapping[str, str], layer: str | Mapping[str, str], value: str
 ) -> dict[str, dict[str, pd.Series]]:
-    """The values of each network of each family by sequence, over the sequences that all networks have."""
+    """The values of each network of each family by scene, over the sequences that all networks have."""
     for column in ("subject", "layer", "sequence", value):
         if column not in table:
-            raise AssayError(f"the table has no column {column!r}: give that of assay.Straightness, with all subjects")
+            remedy = (
+                "give run.table('straightness'), or join the tables of networks with table.assign(subject=name)"
+                if column == "subject"
+                else "give rows of assay.Straightness"
+            )
+            raise AssayError(f"the table has no column {column!r}: {remedy}")
     known = list(dict.fromkeys(table["subject"]))
     if missing := [name for name in families if name not in known]:
         raise AssayError(f"families has {shown(missing[0])}, the table has {', '.join(map(str, known[:8]))}")
@@ -171,12 +178,22 @@ def _members(
             )
         values[name] = of_layer.set_index("sequence")[value]
     common = set.intersection(*(set(one.index) for one in values.values())) if values else set()
-    if len(common) < 2:
-        raise AssayError(f"the networks have {len(common)} sequences in common: intervals need two or more")
+    scenes = _scenes(table)
+    if (count := len({scenes[sequence] for sequence in common})) < 2:
+        raise AssayError(
+            f"the networks have {len(common)} sequences of {count} scenes in common: intervals need two scenes or more"
+        )
     groups: dict[str, dict[str, pd.Series]] = {}
     for name, family in families.items():
-        groups.setdefault(family, {})[name] = values[name][[s for s in values[name].index if s in common]]
+        shared = values[name][[s for s in values[name].index if s in common]]
+        groups.setdefault(family, {})[name] = shared.groupby(shared.index.map(scenes), sort=False).mean()
     return groups
+
+
+def _scenes(table: pd.DataFrame) -> dict[Any, Any]:
+    """The scene of each sequence; a sequence is its own where the table names none."""
+    scene = table["scene"].fillna(table["sequence"]) if "scene" in table else table["sequence"]
+    return dict(zip(table["sequence"], scene, strict=True))
 
 
 def _interval(apart: Difference | None) -> tuple[float, float]:

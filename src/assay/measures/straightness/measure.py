@@ -100,7 +100,8 @@ class Straightness(Measure):
     together and without padding, and the path of a layer is its states token by token; what stands in for the pixels
     are the ``tokens``, all equally far apart.
 
-    Table: one row per layer and sequence; the layer ``pixels`` is the input, before any preprocessing.
+    Table: one row per layer and sequence; the layer ``pixels`` is the input, before any preprocessing. Sequences of one
+    ``scene``, such as several movements over one photograph, are alike; by default each is its own.
     ``curvature_deg`` is the mean of ``n`` turning angles, ``change_deg`` its difference from the pixels
     (negative: the layer straightens), ``undefined`` the number of angles left out because two consecutive
     frames were identical, there or in the layer's space. ``status`` is ``ok``, ``undefined`` (no angle is
@@ -198,6 +199,7 @@ class Straightness(Measure):
                         "layer": layer,
                         "order": order,
                         "sequence": clip.name,
+                        "scene": clip.scene or clip.name,
                         "condition": clip.condition,
                         "curvature_deg": value,
                         "change_deg": value - reference[i],

@@ -262,6 +262,9 @@ def _kill(
             in_this += 1
             if code not in ENDS[sent] and code != 0:
                 outcome.failures.append(f"{sent.name} ended in {code}: {(place / 'said').read_text()[-300:]}")
+            lines = (place / "said").read_text().splitlines()
+            if code in (130, 143) and not (len(lines) == 1 and lines[0].startswith("assay: ")):
+                outcome.failures.append(f"{sent.name} said {lines[-5:]} instead of one line")
         left_processes(outcome, own)
         if code in ENDS[signal.SIGKILL] + ENDS[signal.SIGINT] + ENDS[signal.SIGTERM]:
             continue

@@ -119,8 +119,8 @@ def interruptible() -> Iterator[None]:
         err.print(f"assay: {word}; what is done is kept, run it again to go on", markup=False)
         raise typer.Exit(INTERRUPTED if end.number == signal.SIGINT else TERMINATED) from None
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for signal_number, handler in before.items():
+            signal.signal(signal_number, handler)
 
 
 class _Ended(KeyboardInterrupt):

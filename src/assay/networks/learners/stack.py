@@ -13,7 +13,6 @@ from torch.func import stack_module_state
 
 from assay.core.errors import AssayError
 from assay.training import Greedy, greedy
-from assay.training.layerwise import Rows
 from assay.training.populations import stacked
 
 
@@ -50,7 +49,7 @@ class LearnedStack(nn.Module):
             x = layer(x)
         return x
 
-    def fit(self, X: Tensor | np.ndarray[Any, Any] | Rows, y: None = None, settings: Greedy | None = None) -> Self:
+    def fit(self, X: Tensor | np.ndarray[Any, Any], y: None = None, settings: Greedy | None = None) -> Self:
         """Learn from inputs alone, starting from the initial weights; labels are refused."""
         if y is not None:
             raise AssayError(f"{type(self).__name__} learns without labels: fit(X) only")

@@ -65,7 +65,7 @@ class LinearSVM(BinaryClassifier):
         self.offset_ = machine.intercept_[0]
 
     def _values(self, X: Any) -> Array:
-        return product(X, self.weights_) + self.offset_
+        return np.asarray(product(X, self.weights_) + self.offset_)
 
 
 @dataclass(eq=False)
@@ -159,7 +159,7 @@ class LinearSVR(Remembering, Rater):
         self.offset_ = machine.intercept_[0]
 
     def _values(self, X: Any) -> Array:
-        return product(X, self.weights_) + self.offset_
+        return np.asarray(product(X, self.weights_) + self.offset_)
 
 
 def product(X: Any, weights: Array) -> Array:

@@ -75,8 +75,8 @@ class MatrixLearner(StackLearner):
             self.stack.fit(self._samples(matrix, chosen), settings=self.settings)
         return self
 
-    def _samples(self, matrix: Any, chosen: Array) -> Tensor | _DenseWhenAsked:
-        """The chosen rows, dense: all of them on a GPU, one batch at a time elsewhere."""
+    def _samples(self, matrix: Any, chosen: Array) -> Any:
+        """The chosen rows, dense: all of them on a GPU, one batch at a time elsewhere (`assay.training.layerwise.Rows`)."""
         rows = _DenseWhenAsked(matrix, chosen, self._dense)
         if torch.device(self.device).type == "cpu":
             return rows

@@ -76,7 +76,7 @@ class MatrixLearner(StackLearner):
         return self
 
     def _samples(self, matrix: Any, chosen: Array) -> Any:
-        """The chosen rows, dense: all of them on a GPU, one batch at a time elsewhere (`assay.training.layerwise.Rows`)."""
+        """The chosen rows, dense: all of them on a GPU, elsewhere `Rows` of which one batch at a time is."""
         rows = _DenseWhenAsked(matrix, chosen, self._dense)
         if torch.device(self.device).type == "cpu":
             return rows

@@ -184,3 +184,9 @@ def test_foolbox_where_it_is_missing_is_named_with_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "foolbox", None)
     with pytest.raises(AssayError, match=r"needs foolbox: pip install 'assay\[attacks\]'"):
         robust_accuracy(Linear(1.0), DATA, "l2", 0.1, library="foolbox")
+
+
+def test_an_epsilon_in_grey_levels_is_refused_for_pixels_in_0_to_1():
+    data = (torch.rand(4, 2), torch.tensor([0, 1, 0, 1]))
+    with pytest.raises(AssayError, match=r"epsilon=8.* is more than inputs in \[0, 1\] can differ by"):
+        robust_accuracy(torch.nn.Linear(2, 2), data, "linf", [0.1, 8])

@@ -230,3 +230,15 @@ def test_recorded_attacks_are_the_plain_ones(monkeypatch, precision):
     monkeypatch.setattr(Steps, "_record", lambda self: None)
     assert repr([train(n, X, Y, r) for n, r in zip(plain, recipes, strict=True)]) == repr(results)
     assert all(same(a, b) for a, b in zip(recorded, plain, strict=True))
+
+
+def test_an_epsilon_in_grey_levels_is_refused_where_pixels_are_in_0_to_1():
+    with pytest.raises(AssayError, match=r"epsilon=8 is more than inputs in \[0, 1\] can differ by.*8/255"):
+        Adversary(8)
+    assert Adversary(8, bounds=(0.0, 255.0)).epsilon == 8
+    assert Adversary(8, "l2").epsilon == 8  # a long vector has small parts
+
+
+def test_a_mean_that_is_a_number_is_told_to_be_one_for_each_channel():
+    with pytest.raises(AssayError, match=r"mean=0\.5 is no tuple: give one for each channel, such as \(0\.5,\)"):
+        Adversary(0.1, mean=0.5, std=0.3)

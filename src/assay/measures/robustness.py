@@ -32,6 +32,7 @@ from assay.training.attacks import (
     loss_gradient,
     pgd,
     require_finite,
+    require_radius,
     require_within,
     step_sizes,
 )
@@ -97,6 +98,7 @@ def robust_accuracy(
     epsilons = [float(e) for e in epsilon] if isinstance(epsilon, Sequence) else [float(epsilon)]
     for value in epsilons:
         step_sizes(norm, value, steps, step_size)
+        require_radius(norm, value, bounds)
     require_sample(samples, 0)
     require_batch_size(batch_size)
     if restarts < 1 or not epsilons:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from assay.core.errors import AssayError
+from assay.core.errors import AssayError, shown
 from assay.training.attacks import (
     PIXELS,
     Bounds,
@@ -20,6 +20,7 @@ from assay.training.attacks import (
     climb,
     loss_gradient,
     random_change,
+    require_radius,
     require_within,
     step_sizes,
 )
@@ -64,6 +65,10 @@ class Adversary:
 
     def __post_init__(self) -> None:
         step_sizes(self.norm, self.epsilon, self.steps, self.step_size)
+        require_radius(self.norm, self.epsilon, self.bounds)
+        for name, values in (("mean", self.mean), ("std", self.std)):
+            if not isinstance(values, tuple | list):
+                raise AssayError(f"{name}={shown(values)} is no tuple: give one for each channel, such as (0.5,)")
         if len(self.mean) != len(self.std) or not self.mean or not all(value > 0 for value in self.std):
             raise AssayError(f"mean={self.mean} and std={self.std}: give one of each a channel, every std above 0")
 

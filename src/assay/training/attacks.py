@@ -225,6 +225,16 @@ def step_sizes(norm: Norm, epsilon: float, steps: int, step_size: StepSize = Non
     return sizes
 
 
+def require_radius(norm: Norm, epsilon: float, bounds: Bounds) -> None:
+    """Raise an error where ε of L∞ is wider than the bounds, as 8 is where 8/255 was meant."""
+    low, high = bounds
+    if norm == "linf" and epsilon > high - low:
+        raise AssayError(
+            f"epsilon={shown(epsilon)} is more than inputs in [{low:g}, {high:g}] can differ by: give it in their "
+            "units, such as 8/255 for 8 of 255 grey levels in [0, 1], or other bounds"
+        )
+
+
 def require_within(x: Tensor, bounds: Bounds, tolerance: float = 0.0) -> None:
     """Raise an error unless all inputs are within the bounds to which examples are clipped."""
     low, high = bounds

@@ -75,6 +75,13 @@ def with_untrained(curvature: pd.DataFrame, networks: pd.DataFrame) -> tuple[pd.
     return table, {f"{name} before": UNTRAINED for name in standard} | families_of(networks)
 
 
+def with_change(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of one size and kind of frames, with the change from the pixels of the same frames."""
+    pixels = rows[rows["layer"] == "pixels"].set_index(["subject", "sequence"])["curvature_deg"]
+    of_rows = pixels.loc[list(zip(rows["subject"], rows["sequence"], strict=True))]
+    return rows.assign(change_deg=rows["curvature_deg"].to_numpy() - of_rows.to_numpy())
+
+
 def accuracy_at_equal_radius(curvature: pd.DataFrame) -> pd.DataFrame:
     """Spearman's correlation of test accuracy and curvature over networks and epochs of one family.
 
@@ -161,7 +168,10 @@ def main() -> None:
 
     sizes, layers, controls = [], [], []
     for size, rows in natural.groupby("size"):
-        sizes.append(family_means(rows, families, "fc").assign(size=size))
+        changes = family_means(with_change(rows), families, "fc", "change_deg")[["mean", "low", "high"]]
+        sizes.append(
+            pd.concat([family_means(rows, families, "fc"), changes.add_prefix("change_")], axis=1).assign(size=size)
+        )
         pixels = rows[rows["layer"] == "pixels"].groupby("sequence")["curvature_deg"].mean().mean()
         sizes.append(pd.DataFrame([{"family": "pixels", "mean": pixels, "size": size}]))
     small = natural[natural["size"] == 32]
@@ -171,7 +181,8 @@ def main() -> None:
         controls.append(family_means(ended[ended["frames"] == control], families, "fc").assign(frames=control))
     tables["fig3_output"] = pd.concat(sizes, ignore_index=True)
     tables["fig3_pairs"] = compare_families(small, families, "fc")
-    tables["fig3_pairs_224"] = compare_families(natural[natural["size"] == 224], families, "fc")
+    for size in (64, 128, 224):
+        tables[f"fig3_pairs_{size}"] = compare_families(natural[natural["size"] == size], families, "fc")
     tables["fig4_layers"] = pd.concat(layers, ignore_index=True)
     pairs = [compare_families(small, families, layer).assign(layer=layer) for layer in LAYERS[1:]]
     of_standard = pd.concat(pairs, ignore_index=True)

@@ -132,7 +132,7 @@ def load_broad_plan(path: str | Path, with_data: bool = False) -> BroadPlan:
     teams = tuple(reading.each("teams", _team))
     with problems.watching():
         require_one_each(teams)
-    reading.take("changes", _changes, [])
+    reading.take("changes", _changes, None)
     video, text = entries.get("video"), entries.get("text")
     if entries and video is None and text is None:
         with problems.watching():
@@ -192,7 +192,7 @@ def _secret(node: Node) -> str:
     return value
 
 
-def _changes(node: Node) -> list[str]:
+def _changes(node: Node) -> list[str] | None:
     """What changed since the last edition of the report: a sentence, or a list of them; the manifest keeps them."""
     one = isinstance(node.value, str)
     changes: list[str] = [convert(node, str, {})] if one else convert(node, list[str], {})

@@ -60,7 +60,7 @@ def test_unknown_modules_suggest_the_nearest():
 
 def test_all_registered_modules_can_be_found_and_hashed():
     for name in REGISTRY:
-        given = {"command": ["true"]} if name == "subprocess" else {}
+        given = {"command": ["true"]} if name.startswith("subprocess") else {}
         assert len(Module(name, given).source_hash) == 64, name
 
 

@@ -25,9 +25,9 @@ exists already is rarely longer than this one, for a stack of random features:
 >>> isinstance(RandomFeatures(), Learner), RandomFeatures().fit(np.eye(4)).transform(np.eye(4), layer=1).shape
 (True, (4, 8))
 
-`assay.broad.check_system` says whether it keeps to the rules. A system that needs another interpreter or
-other packages is called through `assay.broad.systems.subprocess_learner.SubprocessLearner`; its script ends with
-``serve(RandomFeatures)``.
+`assay.broad.check_system` says whether it keeps to the rules. A module that needs another interpreter, other packages
+or another language is a command: the modules ``subprocess`` (a learner), ``subprocess_preprocessor`` and
+``subprocess_classifier`` call it. A script in Python ends with ``serve(RandomFeatures)``.
 """
 
 from __future__ import annotations
@@ -41,9 +41,11 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from assay.broad.data.dataset import Features, Inputs
 from assay.broad.data.features import packed, unpacked
+from assay.broad.systems.classifiers.estimator import EstimatorClassifier, is_estimator
 from assay.broad.systems.saved_learner import load_learner, save_learner
 from assay.broad.systems.team import arguments
 from assay.networks import LearnedStack
+from assay.stimuli.clips import ArrayClip
 
 
 @runtime_checkable
@@ -91,36 +93,61 @@ class Learner(Protocol):
 
 
 def serve(factory: Callable[..., Any], argv: Sequence[str] | None = None) -> None:
-    """Serve a learner as the command of a `SubprocessLearner`: do what the script's arguments ask for.
+    """Serve a preprocessor, learner or classifier as a command: do what the script's arguments ask for.
 
     Args:
-        factory: Function or class that makes the learner from its parameters.
+        factory: Function or class that makes the module from its parameters.
         argv: Arguments of the command; by default those of the script.
     """
-    parser = argparse.ArgumentParser(description="A learner for the harness.")
+    parser = argparse.ArgumentParser(description="A module for the harness.")
     verbs = parser.add_subparsers(dest="verb", required=True)
-    layers, fit, transform = (verbs.add_parser(name) for name in ("layers", "fit", "transform"))
-    for verb in (layers, fit, transform):
+    layers, fit, transform, predict = (verbs.add_parser(name) for name in ("layers", "fit", "transform", "predict"))
+    for verb in (layers, fit, transform, predict):
         verb.add_argument("--depth", choices=("deep", "shallow"), default="deep")
         verb.add_argument("--parameters", type=Path)
-    for verb in (fit, transform):
+    for verb in (fit, transform, predict):
         verb.add_argument("--data", type=Path, required=True)
         verb.add_argument("--model", type=Path, required=True)
-    transform.add_argument("--layer", type=int, default=-1)
-    transform.add_argument("--out", type=Path, required=True)
+    fit.add_argument("--targets", type=Path)
+    transform.add_argument("--layer", type=int)
+    for verb in (transform, predict):
+        verb.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
     parameters = json.loads(options.parameters.read_text()) if options.parameters else {}
-    learner = factory(**arguments(parameters))
-    learner = learner.shallow() if options.depth == "shallow" else learner
+    made = factory(**arguments(parameters))
+    module = EstimatorClassifier(made) if is_estimator(made) else made
+    module = module.shallow() if options.depth == "shallow" else module
     if options.verb == "layers":
-        layer_algorithms = algorithms(learner) or ["unknown"] * len(learner.layers)
-        described = [{"name": n, "algorithm": a} for n, a in zip(learner.layers, layer_algorithms, strict=True)]
+        layer_algorithms = algorithms(module) or ["unknown"] * len(module.layers)
+        described = [{"name": n, "algorithm": a} for n, a in zip(module.layers, layer_algorithms, strict=True)]
         sys.stdout.write(json.dumps(described) + "\n")
-    elif options.verb == "fit":
-        save_learner(learner.fit(unpacked(options.data.read_bytes())), options.model / "learner")
+        return
+    data = given_data(options.data)
+    if options.verb == "fit":
+        targets = [] if options.targets is None else [unpacked(options.targets.read_bytes())]
+        save_learner(module.fit(data, *targets), options.model / "learner")
+        return
+    module = load_learner(options.model / "learner", module)
+    if options.verb == "predict":
+        options.out.write_bytes(packed(module.margins(data) if hasattr(module, "margins") else module.predict(data)))
     else:
-        learner = load_learner(options.model / "learner", learner)
-        options.out.write_bytes(packed(learner.transform(unpacked(options.data.read_bytes()), layer=options.layer)))
+        layer = {} if options.layer is None else {"layer": options.layer}
+        options.out.write_bytes(packed(module.transform(data, **layer)))
+
+
+def given_data(file: Path) -> Features | Inputs:
+    """Read the file that a command is given: features, or instances where it is called ``instances``."""
+    if file.suffix == ".jsonl":
+        items: Any = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    else:
+        items = unpacked(file.read_bytes())
+        if file.stem != "instances":
+            features: Features = items
+            return features
+        if isinstance(items, list):
+            items = [ArrayClip(f"instance-{i:06d}", frames) for i, frames in enumerate(items)]
+    count = items.shape[0] if hasattr(items, "shape") else len(items)
+    return Inputs(items, tuple(f"instance-{i:06d}" for i in range(count)))
 
 
 def algorithms(learner: Any) -> list[str] | None:

@@ -3,38 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from assay.broad.data.dataset import Features
-from assay.broad.data.features import packed, unpacked
-from assay.broad.data.violation import Violation
-from assay.broad.systems.team import require_tuning
-from assay.core.errors import AssayError, first_line
-
-# Stands between the harness and the command, and ends the command if the harness dies, even if it is killed.
-_GUARD = """
-import os, signal, subprocess, sys, threading
-child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
-def end():
-    sys.stdin.buffer.read()
-    os.killpg(0, signal.SIGKILL)
-threading.Thread(target=end, daemon=True).start()
-code = child.wait()
-os._exit(code if code >= 0 else 128 - code)
-"""
-_OWN_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")  # of the harness: not handed on to the command
+from assay.broad.data.features import packed
+from assay.broad.systems.command import Command
+from assay.core.errors import AssayError
 
 
-class SubprocessLearner:
+class SubprocessLearner(Command):
     """A learner that is a command, called in three ways, always with ``--depth deep|shallow --parameters P.json``.
 
     - ``command layers`` prints a JSON list with ``{"name": …, "algorithm": …}`` for each layer, the first one first;
@@ -44,9 +24,6 @@ class SubprocessLearner:
     A file holds ``matrix``; or a sparse matrix as ``data``, ``indices``, ``indptr`` and ``shape``; or a list of arrays
     as ``list`` (their number n) and ``a0`` … ``a{n−1}``. Features are all that is ever written: there is nothing else
     to learn from. `assay.broad.systems.adapter.serve` is this protocol's other side, for commands in Python.
-
-    What was learned is kept as ``model_``, file by file, and laid out anew for each call; if a transform changes it, it
-    is taken as changed, so that learning at test time shows.
 
     Args:
         command: Program and its arguments.
@@ -58,8 +35,6 @@ class SubprocessLearner:
         depth: ``"deep"``, or ``"shallow"`` for one layer.
     """
 
-    never_from_file = ("command", "environment", "workdir", "sources")  # or a file could name a program to run
-
     def __init__(
         self,
         command: Sequence[str],
@@ -70,21 +45,10 @@ class SubprocessLearner:
         sources: Sequence[str] = (),
         depth: Literal["deep", "shallow"] = "deep",
     ) -> None:
-        if isinstance(command, str) or not command:
-            raise AssayError(f"command={command!r} is a list of words, the program first")
-        if timeout_s is not None and not timeout_s > 0:
-            raise AssayError(f"timeout_s={timeout_s} must be positive, or None for no limit")
+        super().__init__(command, parameters, environment, timeout_s, workdir, sources)
         if depth not in ("deep", "shallow"):
             raise AssayError(f"depth={depth!r} is not 'deep' or 'shallow'")
-        require_tuning(parameters or {}, "parameters")
-        self.command = tuple(command)
-        self.parameters = dict(parameters or {})
-        self.environment = dict(environment or {})
-        self.timeout_s = timeout_s
-        self.workdir = workdir
-        self.sources: tuple[str, ...] = tuple(sources)
         self.depth: Literal["deep", "shallow"] = depth
-        self.model_: dict[str, bytes] = {}
         self._described: list[dict[str, str]] | None = None
 
     @property
@@ -103,35 +67,9 @@ class SubprocessLearner:
             self.command, self.parameters, self.environment, self.timeout_s, self.workdir, self.sources, "shallow"
         )
 
-    @staticmethod
-    def frozen_files(
-        command: Sequence[str], workdir: str | None = None, sources: Sequence[str] = (), **_: Any
-    ) -> list[Path]:
-        """The files that make the system what it is: those in the command and in ``sources``.
-
-        The program itself, an interpreter as a rule, counts only if the command names no other file.
-        """
-        place = Path(workdir or ".")
-        files = [place / word for word in command[1:] if (place / word).is_file()]
-        for source in sources:
-            path = place / source
-            if not path.exists():
-                raise AssayError(f"sources: there is no {path}")
-            files += sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
-        program = place / command[0] if (place / command[0]).is_file() else shutil.which(command[0])
-        return files or ([Path(program)] if program else [])
-
     def fit(self, X: Features) -> Self:
         """Run the command to learn from features, and keep what it learned."""
-        with tempfile.TemporaryDirectory(prefix="assay-") as temporary:
-            folder = Path(temporary)
-            model = folder / "model"
-            model.mkdir()
-            (folder / "X.npz").write_bytes(packed(X))
-            self._call(folder, "fit", "--data", folder / "X.npz", "--model", model)
-            self.model_ = _read(model)
-        if not self.model_:
-            raise AssayError(f"{self._name} fit ended well, but left nothing in the folder given as --model")
+        self._learn({"X.npz": packed(X)}, "--data", "X.npz")
         return self
 
     def transform(self, X: Features, layer: int = -1) -> Features:
@@ -141,24 +79,11 @@ class SubprocessLearner:
         layers = len(self.layers)
         if not -layers <= layer < layers:
             raise AssayError(f"layer={layer}: there are {layers} layers")
-        with tempfile.TemporaryDirectory(prefix="assay-") as temporary:
-            folder = Path(temporary)
-            model = folder / "model"
-            out = folder / "Y.npz"
-            _write(model, self.model_)
-            (folder / "X.npz").write_bytes(packed(X))
-            words = ("--model", model, "--data", folder / "X.npz", "--layer", layer % layers, "--out", out)
-            self._call(folder, "transform", *words)
-            self.model_ = _read(model)
-            if not out.is_file():
-                raise AssayError(f"{self._name} transform ended well, but did not write the file given as --out")
-            try:
-                return unpacked(out.read_bytes())
-            except Exception as error:
-                raise AssayError(
-                    f"{self._name} transform wrote a file that holds no features ({first_line(error)}): it has "
-                    "'matrix', or 'data', 'indices', 'indptr', 'shape', or 'list', 'a0', 'a1', …"
-                ) from error
+        return self._answer("transform", {"X.npz": packed(X)}, "--data", "X.npz", "--layer", str(layer % layers))
+
+    @property
+    def _options(self) -> tuple[str, ...]:
+        return ("--depth", self.depth)
 
     def _layers(self) -> list[dict[str, str]]:
         if self._described is None:
@@ -172,55 +97,3 @@ class SubprocessLearner:
                     '{"name": …, "algorithm": …} for each layer'
                 ) from error
         return self._described
-
-    @property
-    def _name(self) -> str:
-        return " ".join(Path(word).name for word in self.command[:2])
-
-    def _call(self, folder: Path, verb: str, *words: str | int | Path) -> str:
-        """Run the command to its end and give the last line it printed."""
-        environment = {k: v for k, v in os.environ.items() if k not in _OWN_VARIABLES} | self.environment
-        out = folder / "stdout"
-        err = folder / "stderr"
-        parameters = folder / "parameters.json"
-        parameters.write_text(json.dumps(self.parameters))
-        command_line = [sys.executable, "-I", "-S", "-c", _GUARD, *self.command, verb, *map(str, words)]
-        command_line += ["--depth", self.depth, "--parameters", str(parameters)]
-        with (
-            out.open("wb") as to_out, err.open("wb") as to_err,
-            subprocess.Popen(
-                command_line, stdin=subprocess.PIPE, stdout=to_out, stderr=to_err, env=environment, cwd=self.workdir,
-                start_new_session=True,
-            ) as process,
-        ):  # fmt: skip
-            try:
-                code = process.wait(self.timeout_s)
-            except subprocess.TimeoutExpired:
-                raise Violation("timeout", f"{self._name} {verb} took longer than {self.timeout_s:g} s") from None
-            finally:
-                with suppress(ProcessLookupError, PermissionError):  # nobody of the group is left
-                    os.killpg(process.pid, signal.SIGKILL)
-        if code:
-            raise AssayError(f"{self._name} {verb} ended with exit code {code}: {_last_line(err) or 'it said nothing'}")
-        return _last_line(out)
-
-
-def _last_line(file: Path) -> str:
-    lines = file.read_text(errors="replace").strip().splitlines()
-    return lines[-1].strip() if lines else ""
-
-
-def _read(folder: Path) -> dict[str, bytes]:
-    """Read the plain files in a folder, by name."""
-    files = [p for p in sorted(folder.rglob("*")) if p.is_file() and not p.is_symlink()]
-    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in files}
-
-
-def _write(folder: Path, files: Mapping[str, bytes]) -> None:
-    folder.mkdir()
-    for name, data in files.items():
-        path = folder / name
-        if not path.resolve().is_relative_to(folder.resolve()):
-            raise AssayError(f"model_ has a file {name!r} that would lie outside of its folder")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)

@@ -40,6 +40,8 @@ REGISTRY: dict[str, str] = {
     "logistic": "assay.broad.systems.classifiers.linear:Logistic",
     "topics": "assay.broad.systems.classifiers.topics:TopicPredictor",
     "subprocess": "assay.broad.systems.subprocess_learner:SubprocessLearner",
+    "subprocess_preprocessor": "assay.broad.systems.subprocess_preprocessor:SubprocessPreprocessor",
+    "subprocess_classifier": "assay.broad.systems.subprocess_classifier:SubprocessClassifier",
 }
 
 
@@ -132,7 +134,7 @@ class Module:
     @property
     def places(self) -> tuple[str, ...]:
         """Folders and files that the module works with, besides its code: the folder and files of a command."""
-        if self.name != "subprocess":
+        if not self.name.startswith("subprocess"):
             return ()
         files = [str(file.absolute()) for file in self._further_files()]
         workdir = self.parameters.get("workdir")

@@ -71,14 +71,16 @@ def be_warden(request: bytes, channel: int, lifeline: int, parent: int) -> None:
         adopt_orphans()
     else:
         make_walls(walls.hidden, (*walls.shown, *_code(path), here), walls.scratch_bytes)
-    end_with_parent()  # after a change of user namespace, which takes it back
-    if os.getppid() != parent:
-        return
+        end_with_parent()  # after the change of user namespace, which takes it back
+        if os.getppid() != parent:
+            return
     warden = os.getpid()
     first = os.fork()
     if first == 0:
         with last_words():
             if plain:
+                os.close(lifeline)
+                end_with_parent()
                 _worker(walls, channel, scratch, path, here, environment)
             else:
                 _first_process(walls, channel, lifeline, scratch, path, here, environment)

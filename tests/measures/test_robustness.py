@@ -190,3 +190,17 @@ def test_an_epsilon_in_grey_levels_is_refused_for_pixels_in_0_to_1():
     data = (torch.rand(4, 2), torch.tensor([0, 1, 0, 1]))
     with pytest.raises(AssayError, match=r"epsilon=8.* is more than inputs in \[0, 1\] can differ by"):
         robust_accuracy(torch.nn.Linear(2, 2), data, "linf", [0.1, 8])
+
+
+@pytest.mark.parametrize("library", ["assay", "foolbox"])
+def test_a_radius_of_l2_beyond_all_inputs_is_refused(library):
+    if library == "foolbox":
+        pytest.importorskip("foolbox")
+    data = (torch.rand(4, 3), [0, 1, 0, 1])
+    with pytest.raises(AssayError, match=r"epsilon=10\.0 is more than inputs"):
+        robust_accuracy(torch.nn.Linear(3, 2), data, "l2", [0.1, 10.0], steps=2, library=library)
+
+
+def test_an_epsilon_that_is_no_number_is_an_error_in_words():
+    with pytest.raises(AssayError, match="epsilon='a'"):
+        robust_accuracy(torch.nn.Linear(3, 2), (torch.rand(4, 3), [0, 1, 0, 1]), "l2", "a")

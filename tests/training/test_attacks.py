@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 import torch
@@ -178,3 +179,40 @@ def test_unchecked_steps_show_a_gradient_that_is_not_a_number():
 def test_bad_settings_are_one_clear_sentence(call, sentence):
     with pytest.raises(AssayError, match=sentence):
         call()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"epsilon": None}, "epsilon=None"),
+        ({"epsilon": "0.1"}, "epsilon='0.1'"),
+        ({"steps": 1.5}, "steps=1.5 must be at least 1, a whole number"),
+        ({"steps": "3"}, "steps='3' must be at least 1, a whole number"),
+        ({"step_size": "a"}, "step_size='a' is no number"),
+        ({"steps": 2, "step_size": (0.1, None)}, "is no number"),
+    ],
+)
+def test_settings_of_another_kind_are_errors_in_words(settings, words):
+    given = {"norm": "l2", "epsilon": 0.1, "steps": 2} | settings
+    with pytest.raises(AssayError, match=re.escape(words)):
+        step_sizes(**given)
+
+
+def test_a_radius_beyond_all_inputs_is_an_error_and_not_an_attack_that_stays_where_it_is():
+    x, labels = torch.rand(3, 12), torch.zeros(3, dtype=torch.long)
+    with pytest.raises(AssayError, match="up to 1e"):  # its square is infinite in float32
+        pgd(lambda at: at[:, :2], x, labels, "l2", 1e20)
+    moved = pgd(lambda at: at[:, :2], x, labels, "l2", 1e9, steps=2, random_start=False)
+    assert (moved != x)[:, :2].all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.uint8])
+def test_inputs_too_coarse_for_a_small_change_are_refused(dtype):
+    x = torch.ones(2, 100_000, dtype=dtype)
+    with pytest.raises(AssayError, match="give one or more in float32"):
+        pgd(lambda at: at[:, :2].float(), x, torch.zeros(2, dtype=torch.long), "l2", 0.5)
+
+
+def test_no_inputs_are_an_error_in_words():
+    with pytest.raises(AssayError, match="one or more"):
+        pgd(lambda at: at, torch.zeros(0, 2), torch.zeros(0, dtype=torch.long), "l2", 0.5)

@@ -95,10 +95,11 @@ def robust_accuracy(
     Madry et al. 2018; Athalye, Carlini & Wagner 2018 on gradients that hide.
     """
     subject, data = as_subject(subject), as_labelled(data)
-    epsilons = [float(e) for e in epsilon] if isinstance(epsilon, Sequence) else [float(epsilon)]
+    epsilons = list(epsilon) if isinstance(epsilon, Sequence) and not isinstance(epsilon, str) else [epsilon]
     for value in epsilons:
         step_sizes(norm, value, steps, step_size)
         require_radius(norm, value, bounds)
+    epsilons = [float(value) for value in epsilons]
     require_sample(samples, 0)
     require_batch_size(batch_size)
     if restarts < 1 or not epsilons:
@@ -123,6 +124,7 @@ def robust_accuracy(
     with subject.showing(), seeded(seed, subject.device):
         for x, labels in batches(data, default_batch_size(subject, batch_size), subject.device):
             attacked = _Attacked(subject, x, labels, bounds)
+            require_radius(norm, max(epsilons), bounds, attacked.values)
             hidden += attacked.hidden if any(epsilons) else 0
             for number, value in enumerate(epsilons):
                 right[number] += attacked.still_right(attack, value, restarts)
@@ -147,6 +149,7 @@ class _Attacked:
         if pixels is None:
             raise AssayError("data are whole numbers, such as those of words, which an attack cannot change a little")
         require_within(pixels, bounds)
+        self.values = pixels[0].numel()
         self.batch, self.pixels, self.labels = batch, pixels, labels
         self.keep(self.scores(pixels).argmax(1) == labels)
 

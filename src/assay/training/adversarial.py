@@ -102,6 +102,7 @@ class Attacker:
             for values in (adversary.mean, adversary.std)
         )
         require_within(self._pixels(inputs), adversary.bounds, _ROUNDING)
+        require_radius(adversary.norm, adversary.epsilon, adversary.bounds, inputs[0].numel())
 
     def __call__(self, network: nn.Module, scores: Scores, x: Tensor, labels: Tensor) -> Tensor:
         """Adversarial examples of a batch, standardised as it is; the network is left in training mode.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal, get_args
+from typing import Literal, SupportsFloat, get_args
 
 import torch
 from torch import Tensor
@@ -24,6 +24,7 @@ Bounds = tuple[float, float]
 PIXELS: Bounds = (0.0, 1.0)
 
 _RELATIVE_REACH = 2.5  # of all steps together, in units of ε: enough to cross the ball from any start, Madry et al.
+_LARGEST = 1e9  # distance: float32 holds its square, and that of a step of it
 _SMALLEST_EXPONENT = -126  # of a power of two whose inverse is a float32 too
 
 
@@ -206,10 +207,15 @@ def step_sizes(norm: Norm, epsilon: float, steps: int, step_size: StepSize = Non
     """
     if norm not in get_args(Norm):
         raise AssayError(f"unknown norm {shown(norm)}{nearest(norm, get_args(Norm))}")
-    if not 0 <= epsilon < math.inf:
-        raise AssayError(f"epsilon={shown(epsilon)} is a distance: give 0 for none, or a positive number")
-    if steps < 1:
-        raise AssayError(f"steps={shown(steps)} must be at least 1; give epsilon=0 for no attack")
+    if not isinstance(epsilon, SupportsFloat) or not 0 <= epsilon <= _LARGEST:  # type: ignore[operator]
+        raise AssayError(
+            f"epsilon={shown(epsilon)} is a distance: give 0 for none, or a positive number up to {_LARGEST:g}"
+        )
+    if not isinstance(steps, int) or steps < 1:
+        raise AssayError(f"steps={shown(steps)} must be at least 1, a whole number; give epsilon=0 for no attack")
+    each = step_size if isinstance(step_size, tuple | list) else (step_size,)
+    if step_size is not None and not all(isinstance(size, SupportsFloat) for size in each):
+        raise AssayError(f"step_size={shown(step_size)} is no number: give one, or a tuple with one for each step")
     if step_size is None:
         sizes = (epsilon if steps == 1 else _RELATIVE_REACH * epsilon / steps,) * steps
     elif isinstance(step_size, tuple | list):
@@ -225,10 +231,15 @@ def step_sizes(norm: Norm, epsilon: float, steps: int, step_size: StepSize = Non
     return sizes
 
 
-def require_radius(norm: Norm, epsilon: float, bounds: Bounds) -> None:
-    """Raise an error where ε of L∞ is wider than the bounds, as 8 is where 8/255 was meant."""
+def require_radius(norm: Norm, epsilon: float, bounds: Bounds, values: int | None = None) -> None:
+    """Raise an error where no two inputs within the bounds are ε apart, as for 8 of L∞ where 8/255 was meant.
+
+    Two inputs of n values differ in L2 by at most √n times the width of the bounds; an ε of L2 is left alone where the
+    number of ``values`` is not known yet.
+    """
     low, high = bounds
-    if norm == "linf" and epsilon > high - low:
+    farthest = high - low if norm == "linf" else math.inf if values is None else (high - low) * math.sqrt(values)
+    if epsilon > farthest:
         raise AssayError(
             f"epsilon={shown(epsilon)} is more than inputs in [{low:g}, {high:g}] can differ by: give it in their "
             "units, such as 8/255 for 8 of 255 grey levels in [0, 1], or other bounds"
@@ -240,6 +251,11 @@ def require_within(x: Tensor, bounds: Bounds, tolerance: float = 0.0) -> None:
     low, high = bounds
     if not low < high:
         raise AssayError(f"bounds={bounds} must be a smaller and a larger number")
+    if x.dtype not in (torch.float32, torch.float64) or not x.numel():
+        raise AssayError(
+            f"inputs of shape {tuple(x.shape)} are {x.dtype}: give one or more in float32, and let the network convert "
+            "them, because coarser numbers cannot hold a change as small as an attack's"
+        )
     least, most = (float(value) for value in x.aminmax())
     if not (low - tolerance <= least and most <= high + tolerance):  # NaN is not within them either
         raise AssayError(

@@ -62,6 +62,8 @@ def perceptual_curvature_chart(fits: Mapping[str, Any], pixels: Mapping[str, flo
     """The chart of `plot_perceptual_curvature`, for a report."""
     if not isinstance(fits, Mapping) or not fits:
         raise AssayError(f"fits={shown(fits)} must be one or more perceptual curvatures by name")
+    if pixels is not None and not isinstance(pixels, Mapping):
+        raise AssayError(f"pixels={shown(pixels)} must be curvatures by the names of the fits, as {{'first': 81.1}}")
     unknown = [name for name in pixels or {} if name not in fits]
     if unknown:
         raise AssayError(f"pixels has {unknown[0]!r}, which is not among the fits: {', '.join(map(str, fits))}")

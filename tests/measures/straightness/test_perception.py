@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy.stats import norm
@@ -169,3 +170,50 @@ def test_figures_show_the_answers_and_the_curvature():
         assay.plot_perceptual_curvature({"one": fit}, {"two": 50.0})
     with pytest.raises(AssayError, match="one or more"):
         assay.plot_perceptual_curvature({})
+
+
+def answers_of(seen: Discrimination) -> pd.DataFrame:
+    """One row for each trial of an observer, whose frames are numbered from 1."""
+    rows = []
+    for first, second, correct, trials in seen.table()[["first", "second", "correct", "trials"]].to_numpy():
+        rows += [{"first": first + 1, "second": second + 1, "correct": i < correct} for i in range(int(trials))]
+    return pd.DataFrame(rows)
+
+
+def test_a_table_of_trials_and_one_of_pairs_count_as_the_matrices_do():
+    seen = simulate_observer(random_trajectory(30, frames=4), trials=20)
+    trials = answers_of(seen)
+    pd.testing.assert_frame_equal(Discrimination.from_table(trials).table(), seen.table())
+    turned = trials.rename(columns={"first": "second", "second": "first"})
+    pd.testing.assert_frame_equal(Discrimination.from_table(turned).table(), seen.table())
+    pd.testing.assert_frame_equal(Discrimination.from_table(seen.table()).table(), seen.table())
+    names = {number: f"frame{13 - number}" for number in range(1, 5)}
+    named = trials.assign(first=trials["first"].map(names), second=trials["second"].map(names))
+    pd.testing.assert_frame_equal(Discrimination.from_table(named, list(names.values())).table(), seen.table())
+
+
+@pytest.mark.parametrize(
+    ("table", "frames", "message"),
+    [
+        ("answers.csv", None, r"table='answers.csv' is no table: give pandas.read_csv"),
+        (pd.DataFrame({"a": [1], "b": [2], "correct": [1]}), None, "no column 'first', but 'a', 'b', 'correct'"),
+        (pd.DataFrame({"first": ["x"], "second": ["y"], "correct": [1]}), None, "give their names in order as frames="),
+        (pd.DataFrame({"first": [1], "second": [2], "correct": [0.6]}), None, "not 1 or 0 in every trial"),
+        (pd.DataFrame({"first": [1], "second": [9], "correct": [1]}), [1, 2], "the frame 9, which is not among"),
+    ],
+)
+def test_a_table_that_cannot_be_counted_says_what_to_change(table, frames, message):
+    with pytest.raises(AssayError, match=message):
+        Discrimination.from_table(table, frames)
+
+
+def test_a_table_given_for_a_discrimination_is_told_how_it_becomes_one():
+    with pytest.raises(AssayError, match=r"give Discrimination\(correct, trials\), or for a table of answers"):
+        perceptual_curvature(pd.DataFrame({"first": [1]}))
+
+
+def test_pixels_that_are_one_number_are_refused_in_a_sentence():
+    seen = simulate_observer(random_trajectory(30, frames=3), trials=20)
+    fit = perceptual_curvature(seen, iterations=5, draws=0)
+    with pytest.raises(AssayError, match="pixels=80 must be curvatures by the names of the fits"):
+        assay.plot_perceptual_curvature({"a": fit}, pixels=80)

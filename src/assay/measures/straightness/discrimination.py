@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +55,46 @@ class Discrimination:
         unseen = [t for t in range(self.frames) if not self.trials[t].any() and not self.trials[:, t].any()]
         if unseen:
             raise AssayError(f"trials has none of frame {unseen[0]}: leave the frame out, or show it")
+
+    @classmethod
+    def from_table(cls, table: pd.DataFrame, frames: Sequence[Hashable] | None = None) -> Discrimination:
+        """Count the answers in a table with one row for each trial, or with one row for each pair of frames.
+
+        Args:
+            table: The two frames of a trial in the columns ``first`` and ``second``, in either order, and in
+                ``correct`` whether the answer was correct (1 or 0). With a column ``trials``, each row is of so many
+                trials and ``correct`` counts the correct ones, as in `table`.
+            frames: The frames in the order of the sequence; by default the numbers that occur, from the smallest.
+                Frames that have names must be given.
+
+        Example:
+            >>> answers = [(1, 2, 1), (1, 3, 1), (3, 2, 0), (2, 3, 1)]
+            >>> seen = Discrimination.from_table(pd.DataFrame(answers, columns=["first", "second", "correct"]))
+            >>> seen.table()[["first", "second", "correct", "trials"]].values.tolist()
+            [[0, 1, 1, 1], [0, 2, 1, 1], [1, 2, 1, 2]]
+        """
+        if not isinstance(table, pd.DataFrame):
+            raise AssayError(f"table={shown(table)} is no table: give pandas.read_csv(file)")
+        if missing := [name for name in ("first", "second", "correct") if name not in table]:
+            raise AssayError(
+                f"the table has no column {missing[0]!r}, but {', '.join(map(repr, table.columns))}: "
+                "rename its columns to 'first', 'second' and 'correct'"
+            )
+        pairs = table[["first", "second"]]
+        if frames is None:
+            if not all(pd.api.types.is_numeric_dtype(pairs[name]) for name in pairs) or pairs.isna().any(axis=None):
+                raise AssayError("the table's frames are no numbers: give their names in order as frames=")
+            frames = np.unique(pairs.to_numpy()).tolist()
+        places = {frame: place for place, frame in enumerate(frames)}
+        if unknown := [frame for frame in pairs.to_numpy().ravel().tolist() if frame not in places]:
+            raise AssayError(f"the table has the frame {shown(unknown[0])}, which is not among frames={shown(frames)}")
+        if "trials" not in table and not table["correct"].isin([0, 1]).all():
+            raise AssayError("the table's 'correct' is not 1 or 0 in every trial: give a column 'trials' with counts")
+        at = tuple(pairs[name].map(places).to_numpy() for name in pairs)
+        correct, trials = np.zeros((2, len(places), len(places)))
+        np.add.at(correct, at, table["correct"].to_numpy(dtype=np.float64))
+        np.add.at(trials, at, table["trials"].to_numpy(dtype=np.float64) if "trials" in table else 1.0)
+        return cls(correct, trials)
 
     @property
     def frames(self) -> int:

@@ -87,6 +87,11 @@ def perceptual_curvature(
         assay.perceptual_curvature(seen)        # 40 degrees lie in its interval
         ```
     """
+    if not isinstance(seen, Discrimination):
+        raise AssayError(
+            f"seen={shown(seen)} is no Discrimination: give Discrimination(correct, trials), or for a table of answers "
+            "Discrimination.from_table(table)"
+        )
     return perceptual_curvatures([seen], lapse=lapse, draws=draws, iterations=iterations, seed=seed)[0]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any, TypeVar
@@ -17,12 +19,15 @@ def start_ray(address: bool | str) -> Any:
     """The package ray, connected to the cluster at an address, or (True) to one found or started here."""
     ray = optional("ray", "ray", "ray=…")
     if not ray.is_initialized():
+        ending = signal.getsignal(signal.SIGTERM)
         try:
             ray.init(address=None if address is True else str(address), log_to_driver=False, include_dashboard=False)
         except (OSError, RuntimeError, ValueError) as error:
             raise AssayError(
                 f"ray={address}: there is no Ray cluster ({first_line(error)}); give its address, as 10.0.0.1:6379"
             ) from error
+        if callable(ending) and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, ending)  # Ray sets one of its own, where there was another
     for module in modules_beside():  # no worker is expected to have them: they travel with the jobs
         ray.cloudpickle.register_pickle_by_value(module)
     return ray

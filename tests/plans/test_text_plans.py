@@ -73,3 +73,24 @@ def test_what_is_wrong_with_texts_is_named(folder, settings, said):
     )
     with pytest.raises(AssayError, match=said):
         load_plan(plan)
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_a_byte_order_mark_is_no_token_and_only_ends_of_lines_part_texts(folder, end):
+    plain = [text.ids.tolist() for text in load_texts(folder / "texts.txt", folder / "tokenizer.json").texts]
+    lines = (folder / "texts.txt").read_text().splitlines()
+    marked = b"\xef\xbb\xbf" + end.join(line.replace(" ", "\u2028\x0c\x85", 1).encode() for line in lines)
+    (folder / "marked.txt").write_bytes(marked)
+    found = load_texts(folder / "marked.txt", folder / "tokenizer.json")
+    assert [text.ids.tolist() for text in found.texts] == plain
+
+
+@pytest.mark.parametrize("wrong", [{"tokens": "5"}, {"tokens": 3.5}, {"most": 1.5}, {"most": "2"}, {"most": True}])
+def test_numbers_of_another_kind_are_errors_in_words(folder, wrong):
+    with pytest.raises(AssayError, match="a whole number"):
+        load_texts(folder / "texts.txt", folder / "tokenizer.json", **wrong)
+
+
+def test_a_tokenizer_in_the_home_folder_is_found(folder, monkeypatch):
+    monkeypatch.setenv("HOME", str(folder))
+    assert load_texts("~/texts.txt", "~/tokenizer.json").texts

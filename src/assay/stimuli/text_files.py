@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from assay.core.errors import AssayError, first_line, optional
+from assay.core.errors import AssayError, first_line, optional, shown
 from assay.stimuli.texts import Texts, as_texts
 
 
@@ -20,11 +20,12 @@ def load_texts(path: str | Path, tokenizer: str | Path, *, tokens: int | None = 
         most: The largest number of texts, the first of the file; None for all.
     """
     for name, value, least in (("tokens", tokens, 3), ("most", most, 1)):
-        if value is not None and value < least:
-            raise AssayError(f"{name}={value} must be at least {least}")
-    path = Path(path)
+        if value is not None and (type(value) is not int or value < least):
+            raise AssayError(f"{name}={shown(value)} must be at least {least}, a whole number")
+    path = Path(path).expanduser()
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # A mark of the byte order is no text. Lines end where editors end them, not at every character that may.
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise AssayError(f"path={str(path)!r} cannot be read as text, one text a line ({first_line(error)})") from error
     words = {f"line {number}": line.strip() for number, line in enumerate(lines, 1) if line.strip()}
@@ -46,7 +47,9 @@ def load_texts(path: str | Path, tokenizer: str | Path, *, tokens: int | None = 
 def load_tokenizer(tokenizer: str | Path) -> Any:
     """A function from a string to token ids, by the tokenizer of a folder, a ``tokenizer.json`` or a name."""
     where = f"tokenizer={str(tokenizer)!r}"
-    if str(tokenizer).startswith((".", "/", "~")) and not Path(tokenizer).exists():
+    if str(tokenizer).startswith("~"):
+        tokenizer = Path(tokenizer).expanduser()
+    if str(tokenizer).startswith((".", "/")) and not Path(tokenizer).exists():
         raise AssayError(f"{where} cannot be loaded (no such file or folder)")
     transformers = optional("transformers", "hf", where)
     try:

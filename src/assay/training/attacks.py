@@ -207,7 +207,7 @@ def step_sizes(norm: Norm, epsilon: float, steps: int, step_size: StepSize = Non
     """
     if norm not in get_args(Norm):
         raise AssayError(f"unknown norm {shown(norm)}{nearest(norm, get_args(Norm))}")
-    if not isinstance(epsilon, SupportsFloat) or not 0 <= epsilon <= _LARGEST:  # type: ignore[operator]
+    if not isinstance(epsilon, SupportsFloat) or not 0 <= epsilon <= _LARGEST:
         raise AssayError(
             f"epsilon={shown(epsilon)} is a distance: give 0 for none, or a positive number up to {_LARGEST:g}"
         )

@@ -218,3 +218,18 @@ def test_a_plan_writes_it(tmp_path):
     assert isinstance(measure, ObjectMatching) and measure.objects.classes == 3
     run = assay.load_plan(plan).execute()
     assert not run.failures and run.table("matching")["chance"].tolist() == [1 / 3] * 5
+
+
+def test_a_layer_of_a_network_of_videos_that_is_not_over_time_counts_as_one_step(objects):
+    class Pooled(torch.nn.Module):
+        video = True
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.pooled = torch.nn.Identity()
+
+        def forward(self, clips):
+            return self.pooled(clips.flatten(2).mean(1)[:, :7])  # seven numbers, which no four steps divide
+
+    features = ObjectMatching(objects, layer="pooled").features(Subject(Pooled()), "pooled")
+    assert features.shape == (len(objects), 1, 7)

@@ -207,13 +207,13 @@ class ObjectMatching(Measure):
             if output.dim() < 1 or len(output) != shown:
                 raise AssayError(f"layer {name!r} of {subject.name!r} gives no row per picture: choose another layer")
             real = torch.view_as_real(output) if output.is_complex() else output
-            kept.append(real.reshape(shown, self.frames - 1 if subject.video else 1, -1).float().clone())
+            kept.append(real.reshape(shown, output.shape[1], -1).float().clone())
 
         with subject.showing():
             for start in range(0, len(self.objects), size):
                 batch = self.objects.shown(slice(start, start + size), subject.device)
                 shown = min(size, len(self.objects) - start)
-                visit_stills(subject, batch, keep, layer, frames=self.frames)
+                visit_stills(subject, batch, keep, layer, frames=self.frames, steps=True)
                 report(f"{subject.name}: pictures", start + shown, len(self.objects))
         return torch.cat(kept)
 

@@ -29,6 +29,7 @@ def visit_stills(
     *,
     frames: int = FRAMES,
     repeats: bool = True,
+    steps: bool = False,
 ) -> None:
     """Show still pictures N×C×H×W, and call ``visitor(layer, output)`` as each layer returns.
 
@@ -43,9 +44,14 @@ def visit_stills(
         layers: Layers to visit; all by default.
         frames: Number of frames for which a network of videos is shown each picture.
         repeats: Whether to visit also layers that return the very tensor of a layer before them.
+        steps: Whether to give time an axis of its own, N×(T−1)×…; it has one entry where a layer is not over time.
     """
+
+    def visit_one_step(layer: str, output: Tensor) -> None:
+        visitor(layer, output[:, None] if steps and output.dim() else output)
+
     if not subject.video:
-        subject.visit(batch, visitor, layers, repeats=repeats)
+        subject.visit(batch, visit_one_step, layers, repeats=repeats)
         return
     require_frames(frames)
     pictures = as_tensor(batch)
@@ -54,8 +60,9 @@ def visit_stills(
 
     def visit(layer: str, output: Tensor) -> None:
         if output.shape[:2] == (len(pictures), frames):
-            output = output[:, 1:].flatten(1, min(2, output.dim() - 1))
-        visitor(layer, output)
+            visitor(layer, output[:, 1:] if steps else output[:, 1:].flatten(1, min(2, output.dim() - 1)))
+        else:
+            visit_one_step(layer, output)
 
     subject.visit(pictures.unsqueeze(1).expand(-1, frames, -1, -1, -1), visit, layers, repeats=repeats)
 

@@ -50,6 +50,7 @@ class Design:
         n_train: Number of instances of a fold.
         n_test: Number of test instances of a rating.
         groups: Sizes of the groups, relative to each other; none for no groups.
+        spare: Number of instances that are neither trained nor tested on, such as the plan's validation instances.
         ratings: Number of ratings; more than one are tasks of their own, of the same reviews.
         labels: Number of classes of a video task.
         dimensions: Number of latent variables.
@@ -63,6 +64,7 @@ class Design:
     n_train: int
     n_test: int
     groups: tuple[int, ...] = ()
+    spare: int = 0
     ratings: int = 1
     labels: int = 1
     dimensions: int = 12
@@ -76,7 +78,7 @@ class Design:
     ) -> tuple[list[RunResult], list[TaskTruth]]:
         """Simulate an evaluation; condition 6 has more noise than the others, by this factor."""
         rng = np.random.default_rng(seed)
-        n = FOLDS * self.n_train + self.n_test
+        n = FOLDS * self.n_train + self.n_test + self.spare
         order = [rng.permutation(n) for _ in range(self.ratings)]
         member = self._groups(rng, order[0])
 
@@ -97,7 +99,8 @@ class Design:
                 targets = (signal > spread * stats.norm.isf(self.positives)).astype(float)
             else:
                 targets = np.clip(np.rint(3.5 + 1.1 * signal / spread), 1, 5)
-            test, folds = order[rating][: self.n_test], order[rating][self.n_test :].reshape(FOLDS, self.n_train)
+            test, rest = np.split(order[rating], [self.n_test])
+            folds = rest[: FOLDS * self.n_train].reshape(FOLDS, self.n_train)
             task = "video" if self.metric is MAP else f"text:{rating}"
             names = tuple(f"label {c}" for c in range(self.labels))
             ids = tuple(f"review {i}" for i in test)
@@ -138,7 +141,7 @@ DESIGNS = {
     "video-like": Design(MAP, n_train=82, n_test=884, labels=3),
     "video-like, 60 films": Design(MAP, n_train=82, n_test=884, labels=3, groups=(1,) * 60),
     "text-like": Design(RMSE, n_train=1000, n_test=6000),
-    "text-like, 5 ratings of the same reviews": Design(RMSE, n_train=100, n_test=450, ratings=5),
+    "text-like, 5 ratings of the same reviews": Design(RMSE, n_train=40, n_test=450, spare=650, ratings=5),
     "text-like, 200 restaurants": Design(RMSE, n_train=200, n_test=2000, groups=(1,) * 200, trained_on=True),
     "text-like, 97 airlines of unequal size": Design(RMSE, n_train=60, n_test=675, groups=AIRLINES, trained_on=True),
     "text-like, 22 groups": Design(RMSE, n_train=200, n_test=1320, groups=(1,) * 22),
@@ -175,7 +178,7 @@ def simulate(design: Design, repetitions: int, seed: int = 0) -> Rates:
     """Simulate evaluations of equal systems, and as many of a system that is worse by exactly the margin."""
     with threadpool_limits(1):  # many small products: threads would only wait for each other
         null = [design.contrasts(seed + r, ALL) for r in range(repetitions)]
-        edge = [design.contrasts(seed + r, EDGE, more_noise=1.1) for r in range(repetitions)]
+        edge = [design.contrasts(seed + r, EDGE, more_noise=2.0) for r in range(repetitions)]
     rows = [row for family in null for row in family]
     losses = [row for family in edge for row in family if row["contrast"] == "6 v 1"]
     margin = -float(np.mean([row["difference"] for row in losses]))

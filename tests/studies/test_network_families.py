@@ -119,3 +119,25 @@ def test_bad_families_are_named():
         family_means(pd.concat([table, table]), {"a": "A"})
     with pytest.raises(AssayError, match="1 sequences of 1 scenes in common"):
         family_means(table[table["sequence"] == "clip0"], {"a": "A"})
+
+
+def test_one_network_against_several_is_the_t_test_of_equal_variances():
+    # Without error over sequences: the one is as far from others like it as the several are from each other.
+    one, several = np.array([80.0]), np.array([60.0, 63.0, 70.0, 71.0])
+    values = {"a": np.full(11, 80.0)} | {f"b{i}": np.full(11, x) for i, x in enumerate(several)}
+    row = compare_families(table_of(values), {name: name[0] for name in values}).iloc[0]
+    expected = stats.ttest_ind(one, several)
+    low, high = expected.confidence_interval()
+    assert (row["low"], row["high"], row["p"]) == pytest.approx((low, high, expected.pvalue), rel=1e-9)
+    assert row["networks"] == "1 v 4" and row["over"] == "sequences and networks"
+
+
+def test_one_network_against_several_of_its_kind_is_rarely_found_to_differ():
+    rng = np.random.default_rng(0)
+    found = 0
+    for _ in range(100):
+        clips = rng.normal(0, 25, 11)
+        values = {name: rng.normal(0, 10) + clips + rng.normal(0, 5, 11) for name in ("a", "b0", "b1", "b2", "b3")}
+        row = compare_families(table_of(values), {name: name[0] for name in values}, "fc").iloc[0]
+        found += row["low"] > 0 or row["high"] < 0
+    assert found <= 10  # of 100, at 5 %; 26 where the spread of the one is taken to be none

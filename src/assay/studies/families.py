@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import combinations
-from math import inf
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -85,7 +85,8 @@ def compare_families(
     """The difference of every two families, paired over sequences, with a 95 % interval over sequences and networks.
 
     d̄ ± t·s, s² = s_d²/V + σ_1²/n_1 + σ_2²/n_2 (`assay.stats.seeds.difference_of_recipes`): s_d is the standard
-    deviation over sequences of the difference of the families' means, σ that over the networks of a family.
+    deviation over sequences of the difference of the families' means, σ that over the networks of a family. A family of
+    one network is taken to be spread as the other is. Two single networks have an interval over sequences alone.
 
     Args:
         table: As for `family_means`.
@@ -111,7 +112,7 @@ def compare_families(
     groups = [_Family(name, members) for name, members in _members(table, families, layer, value).items()]
     rows: list[dict[str, Any]] = []
     for a, b in combinations(groups, 2):
-        apart = difference_of_recipes(a.mean, b.mean, (a.spread, b.spread), (a.count, b.count))
+        apart = difference_of_recipes(a.mean, b.mean, *_spreads(a, b))
         low, high = _interval(apart)
         rows.append(
             {
@@ -123,7 +124,7 @@ def compare_families(
                 "p": np.nan if apart is None else two_sided_p(apart.value, apart.error, apart.df),
                 "networks": f"{a.count} v {b.count}",
                 "sequences": 0 if apart is None else apart.n,
-                "over": BOTH if min(a.count, b.count) > 1 else STIMULI,
+                "over": BOTH if max(a.count, b.count) > 1 else STIMULI,
             }
         )
     compared = pd.DataFrame(rows)
@@ -147,6 +148,18 @@ class _Family:
         ]
         self.mean = mean_evidence(each)
         self.spread = spread_of_replicates([float(values.mean()) for values in members.values()]) or _NONE
+
+
+def _spreads(a: _Family, b: _Family) -> tuple[tuple[SeedSpread, SeedSpread], tuple[int, int]]:
+    """How far the networks of two families are spread, and how many there are of each.
+
+    A single network does not show how far it is from others like it: taken to be as far as those of the other family,
+    it adds to one and the same estimate, with its degrees of freedom.
+    """
+    if min(a.count, b.count) > 1 or max(a.count, b.count) == 1:
+        return (a.spread, b.spread), (a.count, b.count)
+    known = a.spread if a.count > 1 else b.spread
+    return (SeedSpread(known.error * sqrt(1 / a.count + 1 / b.count), known.df), _NONE), (1, 1)
 
 
 def _members(

@@ -117,7 +117,6 @@ REQUIREMENTS = {
 }
 OUT_OF_SCOPE = {
     "A11": "There is exactly one replication and no setting for more; another is another folder with another seed.",
-    "K2": "In part: the folder of an evaluation is its bundle. It is run there, brought back and compared.",
 }
 
 

@@ -23,6 +23,7 @@ from assay.broad.run.results import Results
 from assay.broad.systems.team import Evaluators, Module, Parts, Team, require_one_each
 from assay.broad.tasks import Task, make_tasks, neutral_ids
 from assay.core.errors import AssayError
+from assay.core.user_code import code_in
 from assay.measures.base import Measure
 from assay.plans.places import path_in
 from assay.plans.plan import read_measures
@@ -52,6 +53,7 @@ class BroadPlan:
         measures: Measures to apply to the systems' layers, by name.
         written: The plan as written, without the secret.
         private: Files that no system sees: the plan, and the file of the secret.
+        beside: Folder of the plan's file, where modules may lie.
     """
 
     folder: str
@@ -64,6 +66,7 @@ class BroadPlan:
     measures: Mapping[str, Measure]
     written: dict[str, Any]
     private: tuple[str, ...] = ()
+    beside: Path = Path()
 
     def load_video(self) -> tuple[Dataset, Dataset] | None:
         """Load the training and the test set of the video task; None where the plan has no video."""
@@ -101,12 +104,13 @@ class BroadPlan:
 
     def execute(self, processes: int = 1, only: tuple[str, ...] = (), ray: bool | str = False) -> Analysis:
         """Do the runs that are missing, analyse the results, apply the plan's measures to the systems' layers."""
-        analysis = run_protocol(
-            self.load_video(), self.load_text(), self.teams, self.evaluators, self.folder, self.secret, self.protocol,
-            processes, only, ray, self.written, self.label_files, self.private,
-        )  # fmt: skip
-        if self.measures and self.protocol.phase == "end":
-            measure_systems(Results(self.folder), self.teams, self.measures)
+        with code_in(self.beside):
+            analysis = run_protocol(
+                self.load_video(), self.load_text(), self.teams, self.evaluators, self.folder, self.secret,
+                self.protocol, processes, only, ray, self.written, self.label_files, self.private,
+            )  # fmt: skip
+            if self.measures and self.protocol.phase == "end":
+                measure_systems(Results(self.folder), self.teams, self.measures)
         return analysis
 
 
@@ -120,7 +124,11 @@ def load_broad_plan(path: str | Path, with_data: bool = False) -> BroadPlan:
         path: The plan's file.
         with_data: Whether to load the data too, so that what is wrong with them is named with all other problems.
     """
-    path = Path(path)
+    with code_in(Path(path).parent):  # a module may lie beside the plan
+        return _load(Path(path), with_data)
+
+
+def _load(path: Path, with_data: bool) -> BroadPlan:
     root = read_yaml(path)
     reading = Reading(root, KEYS, ("secret", "evaluators", "teams"))
     problems, entries = reading.problems, reading.entries
@@ -155,6 +163,7 @@ def load_broad_plan(path: str | Path, with_data: bool = False) -> BroadPlan:
         measures={label: measure for label, (measure, _) in read_measures(reading, may_be_empty=True).items()},
         written={} if not entries else {k: v for k, v in root.value.items() if k != "secret"},
         private=(str(path), *_secret_file(entries.get("secret"))),
+        beside=path.parent.absolute(),
     )
     if with_data:
         for load in (plan.load_video, plan.load_text):

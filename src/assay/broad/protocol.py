@@ -268,7 +268,7 @@ def analyze(folder: str) -> Analysis:
 
 def _analyze(results: Results, manifest: Mapping[str, Any]) -> Analysis:
     protocol = registered(results)
-    runs, truths = _read_results(results)
+    runs, truths = _read_runs(results), _read_truths(results)
     analysis = analyze_results(
         [run for run in runs if "." not in run.run],
         truths,
@@ -283,12 +283,13 @@ def _analyze(results: Results, manifest: Mapping[str, Any]) -> Analysis:
 
 
 def compare_folders(a: str, b: str, tolerance: float = 1e-4) -> pd.DataFrame:
-    """Compare the results of two sites, run by run (`compare_sites`)."""
+    """Compare the results of two sites, run by run (`compare_sites`), by the truth that the first site holds."""
     sites: list[Site] = []
     truths: list[TaskTruth] = []
     for folder in (a, b):
         results = Results(folder)
-        runs, truths = _read_results(results)
+        runs = _read_runs(results)
+        truths = truths or _read_truths(results)
         partitions = {task["name"]: task["partition"] for task in results.read_manifest()["tasks"]}
         stages = {(run.task, run.run): results.read_run(run.task, run.run).stages for run in runs}
         verdicts = {}
@@ -302,15 +303,21 @@ def compare_folders(a: str, b: str, tolerance: float = 1e-4) -> pd.DataFrame:
     return compare_sites(sites[0], sites[1], truths, tolerance)
 
 
-def _read_results(results: Results) -> tuple[list[RunResult], list[TaskTruth]]:
-    """Read the result of every run, and the truth about the test instances."""
-    manifest = results.read_manifest()
-    truths: list[TaskTruth] = []
-    runs: list[RunResult] = []
-    for task in manifest["tasks"]:
+def _read_truths(results: Results) -> list[TaskTruth]:
+    """Read the truth about the test instances of all tasks."""
+    truths = []
+    for task in results.read_manifest()["tasks"]:
         targets, groups, ids = results.read_truth(task["name"])
         metric = METRICS[METRIC_OF[task["modality"]]]
         truths.append(TaskTruth(task["name"], metric, tuple(task["labels"]), targets, groups, ids))
+    return truths
+
+
+def _read_runs(results: Results) -> list[RunResult]:
+    """Read the result of every run."""
+    manifest = results.read_manifest()
+    runs: list[RunResult] = []
+    for task in manifest["tasks"]:
         for key in task["runs"]:
             record = results.read_run(task["name"], key)
             predictions = None
@@ -324,7 +331,7 @@ def _read_results(results: Results) -> tuple[list[RunResult], list[TaskTruth]]:
                     task["name"], key, spec.condition.number, spec.team, record.status, predictions, record.reason
                 )
             )
-    return runs, truths
+    return runs
 
 
 def spec_of(key: str) -> RunSpec:

@@ -163,6 +163,29 @@ def _working_in(folder: str, purpose: str) -> Iterator[None]:
         yield
 
 
+@broad.command()
+def pack(
+    folder: Annotated[str, typer.Argument(help="Folder of an evaluation.")],
+    file: Annotated[Path, typer.Argument(help="File to write, such as results.zip.")],
+) -> None:
+    """Write the results of an evaluation into one file, to send to the evaluators; it holds no truth and no code."""
+    from assay.broad.bundle import pack as packed
+
+    out.print(f"{file}: {len(packed(folder, file))} files", markup=False)
+
+
+@broad.command()
+def ingest(
+    folder: Annotated[str, typer.Argument(help="Folder of the evaluators' evaluation.")],
+    file: Annotated[Path, typer.Argument(help="File that assay broad pack wrote at another site.")],
+    name: Annotated[str, typer.Option(help="Name of the site.")],
+) -> None:
+    """Take in the results of another site, and compare them; exit code 1 if a conclusion differs."""
+    from assay.broad.bundle import ingest as taken_in
+
+    compare(folder, taken_in(folder, file, name))
+
+
 def _folder(where: str) -> str:
     """A plan's folder, or the folder itself."""
     if where.endswith((".yaml", ".yml")):

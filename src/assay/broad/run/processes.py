@@ -28,6 +28,7 @@ from assay.core.errors import AssayError, first_line, optional
 from assay.core.folder import Folder
 from assay.core.lock import NAME as LOCK
 from assay.core.progress import begin_stage, report
+from assay.core.user_code import folders_searched
 from assay.runs.executor import Job, Limits, Lost, Resources, Workers, execute, start_ray
 from assay.runs.process_tree import machine_bytes
 
@@ -110,7 +111,9 @@ def work(orders: Sequence[Order], processes: int = 1, ray: bool | str = False) -
         raise AssayError(f"processes={processes} must be at least 1")
     report("runs", 0, len(orders))
     if ray and orders:
-        outcomes = execute(partial(_on_a_node, here=Path.cwd()), for_cluster(orders, ray), Workers(ray=ray))
+        outcomes = execute(
+            partial(_on_a_node, here=Path.cwd(), code=folders_searched()), for_cluster(orders, ray), Workers(ray=ray)
+        )
     else:
         jobs = [_job(order, processes) for order in orders]
         outcomes = execute(do, jobs, Workers(processes, fresh=True, preload=PRELOAD, enter=prepare))
@@ -151,12 +154,13 @@ def for_cluster(orders: Sequence[Order], address: bool | str) -> Iterator[Job]:
         yield Job(replace(order, view=None, threads=share), streamed=order.view, resources=needs)
 
 
-def _on_a_node(view: View, kept: None, order: Order, here: Path) -> RunRecord:
+def _on_a_node(view: View, kept: None, order: Order, here: Path, code: Sequence[Path] = ()) -> RunRecord:
     """One run on a node of a cluster, still in a process of its own; the folder is one that all nodes see."""
     if not (Path(order.results) / LOCK).exists():
         raise AssayError(f"{socket.gethostname()} does not see {order.results}: use a folder that all nodes share")
     if here.is_dir():  # data may be named relative to it
         os.chdir(here)
+    sys.path[:0] = [str(place) for place in code if str(place) not in sys.path]  # modules beside the plan
     memory = order.memory_bytes or int(machine_bytes() * USABLE * (order.threads or 1) / (os.cpu_count() or 1))
     node = optional("ray", "ray", "ray=…").get_runtime_context().get_node_id()[:8]
     return next(iter(work([replace(order, view=view, memory_bytes=memory, node=node)])))

@@ -10,6 +10,7 @@ from assay.report.broad.layers import layer_blocks
 from assay.report.broad.method import context_blocks, method_blocks, partition_blocks, reproduction_blocks
 from assay.report.broad.other_tests import other_tests_blocks
 from assay.report.broad.runs import failure_blocks, settings_blocks, status_blocks, warning_blocks
+from assay.report.broad.sites import site_blocks
 from assay.report.broad.systems import system_blocks
 from assay.report.broad.tables import class_contrasts_table, class_table, contrasts_table, ranking_table, sizes
 from assay.report.broad.verdicts import DIAGNOSTIC_CLAIMS, MAIN_CLAIMS, verdict_details, verdict_matrix, verdicts
@@ -42,6 +43,8 @@ def broad_document(e: Evaluation) -> Document:
     apart = [t for t in e.tasks if not t.whole]
     if len(apart) > 1:
         sections.append(Section("Each rating by itself", tuple(b for t in apart for b in rating_blocks(e, t))))
+    if other_sites := site_blocks(e):
+        sections.append(Section("Other sites", tuple(other_sites)))
     if layers := layer_blocks(e):
         sections.append(Section("Layer measures", tuple(layers)))
     if others := other_tests_blocks(e):

@@ -217,3 +217,18 @@ def test_pixels_that_are_one_number_are_refused_in_a_sentence():
     fit = perceptual_curvature(seen, iterations=5, draws=0)
     with pytest.raises(AssayError, match="pixels=80 must be curvatures by the names of the fits"):
         assay.plot_perceptual_curvature({"a": fit}, pixels=80)
+
+
+@pytest.mark.parametrize("draws", [1, 2, 3])
+def test_draws_too_few_to_compare_chains_are_refused(draws):
+    seen = Discrimination(np.triu(np.full((4, 4), 30), 1), np.triu(np.full((4, 4), 50), 1))
+    with pytest.raises(AssayError, match=f"draws={draws} are too few"):
+        perceptual_curvature(seen, draws=draws, iterations=1)
+
+
+def test_counts_beyond_whole_numbers_and_steps_of_no_length_are_refused():
+    with pytest.raises(AssayError, match=r"correct has the count 1e\+300"):
+        Discrimination(np.triu(np.full((3, 3), 1e300), 1), np.triu(np.full((3, 3), 1e300), 1))
+    for step in (0.0, -1.0, math.nan):
+        with pytest.raises(AssayError, match="must be a positive length"):
+            random_trajectory(40, step=step)

@@ -214,3 +214,12 @@ def test_language_models_of_hugging_face_have_their_curvature_by_layer(kind):
     np.testing.assert_allclose(first, expected, atol=1e-2)  # differences of float32 states
     whole = Straightness(as_texts(IDS))(network)
     assert {"tokens", "output"} & set(whole["layer"]) and (whole["status"] != "not finite").all()
+
+
+def test_scores_that_are_not_those_of_the_tokens_are_errors_in_words():
+    with pytest.raises(AssayError, match="ids has the token 6, and logits are scores of 4 tokens"):
+        text_surprisal(torch.nn.Embedding(9, 4), [[5, 6, 3]])
+    network = torch.nn.Embedding(9, 9)
+    torch.nn.init.constant_(network.weight, float("nan"))
+    with pytest.raises(AssayError, match="text 'text 0' that are not finite"):
+        text_surprisal(network, [[5, 6, 3]])

@@ -15,6 +15,7 @@ from assay.core.errors import AssayError, shown
 from assay.measures.straightness.observer import axb_probability, path
 
 Array = np.ndarray[Any, Any]
+_MOST = 1e12  # trials of a pair
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +168,8 @@ def random_trajectory(
         raise AssayError(f"curvature_deg={shown(curvature_deg)} must be between 0 and 180")
     if frames < 3:
         raise AssayError(f"frames={frames}: curvature needs at least 3")
+    if not 0 < step < np.inf:
+        raise AssayError(f"step={shown(step)} must be a positive length")
     rng = np.random.default_rng(seed)
     noise = rng.normal(size=frames - 2)
     noise -= noise.mean()
@@ -196,6 +199,8 @@ def _counts(values: Any, name: str) -> Array:
         raise AssayError(f"{name} of shape {counts.shape} must be frames × frames")
     if not np.isfinite(counts).all():
         raise AssayError(f"{name} has NaN or infinite counts: give 0 for pairs that were not shown")
+    if counts.size and counts.max() > _MOST:
+        raise AssayError(f"{name} has the count {counts.max():g}: give how often, at most {_MOST:g} times")
     if (counts < 0).any() or (counts != np.rint(counts)).any():
         raise AssayError(f"{name} has counts that are negative or no whole numbers: give how often, not which share")
     counts = counts.astype(np.int64)

@@ -26,6 +26,7 @@ Array = np.ndarray[Any, Any]
 _GAUSSIAN_DRAWS = 2000  # from which estimates and intervals are read where the Gaussian serves by itself
 _CHAINS = 4
 _SAMPLES = 8  # trajectories of each observer for each step of the variational fit
+_FEWEST_DRAWS = 4  # of a chain: its halves need two each to vary
 _AGREE = 1.05  # the largest R̂ of chains that agree
 
 
@@ -137,6 +138,8 @@ def perceptual_curvatures(
     for name, value, least in (("iterations", iterations, 1), ("draws", draws, 0)):
         if not isinstance(value, int) or value < least:
             raise AssayError(f"{name}={shown(value)} must be a whole number, at least {least}")
+    if 0 < draws < _FEWEST_DRAWS:
+        raise AssayError(f"draws={draws} are too few to compare chains: give {_FEWEST_DRAWS} or more, or 0 for none")
     model = TrajectoryModel(observers, lapse)
     generator = torch.Generator().manual_seed(seed)
     gaussian = GaussianPosterior(model.start(), generator)

@@ -36,6 +36,11 @@ def surprisal(logits: Tensor | np.ndarray[Any, Any], ids: Tensor | np.ndarray[An
             f"logits of shape {tuple(scores.shape)} do not fit ids of shape {tuple(tokens.shape)}: give scores of the "
             "vocabulary for each token"
         )
+    if tokens.numel() and int(tokens.max()) >= scores.shape[-1]:
+        raise AssayError(
+            f"ids has the token {int(tokens.max())}, and logits are scores of {scores.shape[-1]} tokens: give a "
+            "network whose output are scores of its whole vocabulary, and the ids of its own tokenizer"
+        )
     log_p = scores[..., :-1, :].log_softmax(-1)
     return -log_p.gather(-1, tokens[..., 1:, None].to(log_p.device))[..., 0] / math.log(2)
 
@@ -60,6 +65,11 @@ def text_surprisal(network: Any, texts: Any, batch_size: int = 32) -> pd.DataFra
             name = shown_texts.texts[indices[0]].name
             raise AssayError(f"text {name!r} has 1 token: surprisal needs at least 2")
         bits = surprisal(first_tensor(subject(torch.from_numpy(ids))), ids).mean(-1)
+        if not bits.isfinite().all():
+            name = shown_texts.texts[indices[int((~bits.isfinite()).nonzero()[0])]].name
+            raise AssayError(
+                f"{subject.name!r} gives scores for text {name!r} that are not finite, or rule a token out"
+            )
         means.update(zip(indices.tolist(), bits.tolist(), strict=True))
     rows = [
         {

@@ -90,3 +90,20 @@ def test_the_plan_may_list_what_changed_since_the_last_edition(tmp_path):
         assert plan.written["changes"] == changes
     with pytest.raises(AssayError, match="changes: is a mapping, expected a list"):
         load_broad_plan(write(tmp_path, GOOD | {"changes": {"first": 1}}))
+
+
+def test_code_of_teams_is_found_and_not_run(tmp_path, monkeypatch):
+    """Not even the package around it; a throwing import is for the worker to meet."""
+    (tmp_path / "team_code").mkdir()
+    (tmp_path / "team_code" / "__init__.py").write_text("raise RuntimeError('imported')\n")
+    (tmp_path / "team_code" / "deep.py").write_text("raise RuntimeError('imported')\nclass Deep: ...\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    team = GOOD["teams"][0]
+    good = GOOD | {"teams": [team | {"text": team["text"] | {"learner": "team_code.deep:Deep"}}]}
+    plan = load_broad_plan(write(tmp_path, good))
+    assert plan.teams[0].parts["text"].described["learner"]["source"]
+    assert str(tmp_path / "plan.yaml") in plan.private
+    for name, sentence in (("team_code.dep:Deep", "cannot import"), ("team_code.deep:", "give")):
+        bad = GOOD | {"teams": [team | {"text": team["text"] | {"learner": name}}]}
+        with pytest.raises(AssayError, match=sentence):
+            load_broad_plan(write(tmp_path, bad))

@@ -17,8 +17,9 @@ from torch import Tensor, nn
 from assay.broad.run.messages import receive, send
 from assay.broad.run.remote import plain_text
 from assay.broad.run.results import DONE, Results
-from assay.broad.run.sandbox import Walls, Worker
+from assay.broad.run.sandbox import Worker
 from assay.broad.run.serving import described
+from assay.broad.run.warden import Walls
 from assay.broad.systems.adapter import stack_of
 from assay.broad.systems.saved_learner import learner_from_bytes
 from assay.broad.systems.team import Module, Team

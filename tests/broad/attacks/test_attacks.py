@@ -14,7 +14,8 @@ from assay.broad.conditions import run_specs
 from assay.broad.data.twin_reviews import generated_reviews
 from assay.broad.run.job import Job, make_job
 from assay.broad.run.processes import Order, work
-from assay.broad.run.sandbox import PRIVATE, keeping_to_itself, kind_of_walls
+from assay.broad.run.sandbox import keeping_to_itself, kind_of_walls
+from assay.broad.run.warden import PRIVATE
 from assay.broad.systems.team import Evaluators, Module, Parts, Team
 from assay.broad.tasks import Task, make_tasks
 

@@ -18,7 +18,8 @@ from scipy import sparse
 
 from assay.broad.data.violation import Violation
 from assay.broad.run.messages import features_as_arrays, features_of_arrays, receive, send
-from assay.broad.run.sandbox import PLAIN, PRIVATE, Walls, Worker, kind_of_walls
+from assay.broad.run.sandbox import Worker, kind_of_walls
+from assay.broad.run.warden import PLAIN, PRIVATE, Walls
 
 KINDS = [PLAIN, pytest.param(PRIVATE, marks=pytest.mark.skipif(kind_of_walls() != PRIVATE, reason="no namespaces"))]
 SERVES = """
@@ -141,7 +142,8 @@ def test_a_worker_ends_when_its_keeper_is_killed(tmp_path, kind):
     script.write_text(
         "import sys\n"
         f"sys.path.insert(0, {str(tmp_path / 'code')!r})\n"
-        "from assay.broad.run.sandbox import Walls, Worker, prepare\n"
+        "from assay.broad.run.sandbox import Worker, prepare\n"
+        "from assay.broad.run.warden import Walls\n"
         "prepare()\n"
         f"worker = Worker(Walls('served_in_tests:daemon', kind={kind!r}))\n"
         f"worker.connection.send_bytes({marker.encode()!r})\n"

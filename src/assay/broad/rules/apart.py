@@ -21,8 +21,9 @@ from assay.broad.rules.conformance import check_system
 from assay.broad.rules.rules import RULES
 from assay.broad.run.messages import receive, send
 from assay.broad.run.remote import Remote, Surroundings, SystemFailed, plain_text
-from assay.broad.run.sandbox import Walls, Worker
+from assay.broad.run.sandbox import Worker
 from assay.broad.run.serving import described
+from assay.broad.run.warden import Walls
 from assay.broad.systems.team import Module, Parts
 from assay.core.errors import AssayError, first_line
 

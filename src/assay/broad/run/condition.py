@@ -253,7 +253,7 @@ class RunCondition:
             for label, name in enumerate(view.labels):
                 self._begin(f"fold {i}: {name}")
                 y, y_validation = view.y(in_fold, label), view.y(tuned_on, label)
-                tuned.append(train_and_optimize_classifier(classifier, X, y, validation, y_validation, view.metric))  # type: ignore[arg-type]
+                tuned.append(train_and_optimize_classifier(classifier, X, y, validation, y_validation, view.metric))
             self._begin(f"fold {i}: predictions")
             trained: list[Any] = [one.classifier for one in tuned]
             _, (state,) = worker.ask("trained", order=[one.number for one in trained])

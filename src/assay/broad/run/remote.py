@@ -16,7 +16,8 @@ import torch
 from assay.broad.data.dataset import Array, Features, Inputs
 from assay.broad.data.violation import NotApplicable, Violation
 from assay.broad.run.messages import features_of_arrays, receive
-from assay.broad.run.sandbox import Kind, Walls, Worker
+from assay.broad.run.sandbox import Worker
+from assay.broad.run.warden import Kind, Walls
 from assay.broad.systems.team import Module
 from assay.core.errors import AssayError
 from assay.runs.process_tree import machine_bytes

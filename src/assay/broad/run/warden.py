@@ -145,10 +145,10 @@ def _worker(
     close_all_but(channel)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL if number != signal.SIGINT else signal.default_int_handler)
-    for number, most in walls.limits.items():
-        _, hard = resource.getrlimit(number)
+    for limit, most in walls.limits.items():
+        _, hard = resource.getrlimit(limit)
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(number, (most, most))
+        resource.setrlimit(limit, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.environ.clear()
     os.environ.update(environment)

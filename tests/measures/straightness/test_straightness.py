@@ -312,3 +312,20 @@ def test_memory_does_not_grow_with_the_number_of_frames():
         pytest.skip("this system does not tell its peak memory")
     # 760 frames more, kept in 3 layers and the pixels, would be 800 MB; sums of 4 numbers a frame are nothing.
     assert peak(800) - peak(40) < 60e6
+
+
+def test_the_change_from_the_pixels_is_over_the_angles_that_a_layer_has():
+    class DarkFrames(nn.Module):
+        """Frames as they are where their first pixel is dark, and black ones otherwise."""
+
+        def forward(self, x):
+            return x.flatten(1) * (x[:, 0, 0, 0] < 0.5)[:, None]
+
+    clip = np.random.default_rng(0).random((11, 1, 4, 4)).astype(np.float32)
+    clip[:, 0, 0, 0] = np.arange(11) > 5  # the last five are black to the layer
+    table = Straightness(Sequences.of(clip=clip))(Subject(nn.Sequential(DarkFrames()))).set_index("layer")
+    in_layer = turning_angles(clip * (clip[:, :, :1, :1] < 0.5))
+    kept = ~in_layer.isnan()
+    assert table.loc["0", "n"] == kept.sum() < 9 == table.loc["pixels", "n"]
+    same_angles = (in_layer - turning_angles(clip))[kept].mean().item()
+    assert table.loc["0", "change_deg"] == pytest.approx(same_angles, abs=1e-4)

@@ -102,8 +102,8 @@ class Straightness(Measure):
 
     Table: one row per layer and sequence; the layer ``pixels`` is the input, before any preprocessing. Sequences of one
     ``scene``, such as several movements over one photograph, are alike; by default each is its own.
-    ``curvature_deg`` is the mean of ``n`` turning angles, ``change_deg`` its difference from the pixels
-    (negative: the layer straightens), ``undefined`` the number of angles left out because two consecutive
+    ``curvature_deg`` is the mean of ``n`` turning angles, ``change_deg`` its difference from the same angles of the
+    pixels (negative: the layer straightens), ``undefined`` the number of angles left out because two consecutive
     frames were identical, there or in the layer's space. ``status`` is ``ok``, ``undefined`` (no angle is
     defined), ``not finite`` (the layer returned NaN or infinity) or ``not per frame`` (its output does not have
     one entry per frame), which of texts is ``not per token``.
@@ -182,7 +182,6 @@ class Straightness(Measure):
         assert pixels is not None
         absent = "not per token" if self._input == TOKENS else "not per frame"
         rows = []
-        reference: dict[int, float] = {}
         for order, (layer, path) in enumerate(paths.items()):
             angles = np.full(len(pixels), np.nan) if path is None else path
             undefined = np.isnan(pixels) | np.isnan(angles)
@@ -191,8 +190,7 @@ class Straightness(Measure):
                 kept = of_clip & ~undefined
                 finite = not np.isinf(angles[of_clip]).any()
                 value = float(angles[kept].mean()) if finite and kept.any() else float("nan")
-                if order == 0:
-                    reference[i] = value
+                reference = float(pixels[kept].mean()) if kept.any() else float("nan")  # of the same angles
                 status = "ok" if kept.any() else "undefined"
                 rows.append(
                     {
@@ -202,7 +200,7 @@ class Straightness(Measure):
                         "scene": clip.scene or clip.name,
                         "condition": clip.condition,
                         "curvature_deg": value,
-                        "change_deg": value - reference[i],
+                        "change_deg": value - reference,
                         "n": int(kept.sum()),
                         "undefined": int((of_clip & undefined).sum()),
                         "status": absent if path is None else status if finite else "not finite",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import typing
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -14,22 +13,15 @@ from typing import Any
 from torch import nn
 
 from assay.core.errors import AssayError, nearest
-from assay.networks import FullyConvolutional, NetworkInNetwork, resnet, vgg
 from assay.plans.problems import Collector
 from assay.plans.reading import Reading
 from assay.plans.settings import Node, build, convert, read_yaml
 from assay.stimuli.labelled import Labelled, load_labelled
+from assay.studies.corpus.architecture import Architecture
 from assay.training.adversarial import Adversary
 from assay.training.augmentation import Augment
 from assay.training.recipe import Recipe
 
-FACTORIES: dict[str, Callable[..., nn.Module]] = {
-    "vgg": vgg,
-    "nin": NetworkInNetwork,
-    "conv": FullyConvolutional,
-    "resnet": resnet,
-}
-_SET_BY_DATA = ("classes", "channels")  # arguments of a network that follow from its data
 _SET_BY_PLAN = ("augmentation", "adversary", "seed")  # settings of a recipe that a plan gives elsewhere
 _ATTACK = {
     "epsilon": "epsilon",
@@ -65,7 +57,7 @@ class CorpusPlan:
     """Networks of one kind, one for every combination of hyper-parameters.
 
     Args:
-        network: Architecture of all networks: ``vgg``, ``nin``, ``conv`` or ``resnet``.
+        network: Architecture of all networks: ``vgg``, ``nin``, ``conv``, ``resnet``, or ``module:factory``.
         data: What the networks are trained and tested on.
         grid: Hyper-parameters that vary, by name, each with its values: arguments of the network, settings of the
             recipe, ``augmentation`` (``none``, or a perturbation with ``partial`` or ``full``), and for adversarial
@@ -101,9 +93,7 @@ class CorpusPlan:
     def build(self, hyperparameters: Mapping[str, Any], data: Labelled) -> nn.Module:
         """Build a network with these hyper-parameters, as it is before training."""
         settings = dict(self.fixed) | dict(hyperparameters)
-        factory = FACTORIES[self.network]
-        arguments = {k: v for k, v in settings.items() if k in inspect.signature(factory).parameters}
-        return factory(**arguments, classes=data.classes, channels=data.shape[0])
+        return Architecture(self.network, Path(self.file).parent).build(settings, data.classes, data.shape[0])
 
     def recipe(self, hyperparameters: Mapping[str, Any], number: int, mean: Any, std: Any) -> Recipe:
         """How the network of this number and these hyper-parameters is trained."""
@@ -137,7 +127,7 @@ def corpus_plan(root: Node, known: Collection[str] | None = None) -> CorpusPlan:
     grid: dict[str, tuple[Any, ...]] = {}
     fixed: dict[str, Any] = {}
     if network:
-        kinds = _settings(FACTORIES[network])
+        kinds = _settings(Architecture(network, root.file.parent))
         reading.take("grid", lambda node: _read_grid(node, network, kinds, grid, fixed), None)
         reading.take("training", lambda node: _read_training(node, kinds, grid, fixed), None)
     optional = {
@@ -154,8 +144,10 @@ def corpus_plan(root: Node, known: Collection[str] | None = None) -> CorpusPlan:
 
 def _network(node: Node) -> str:
     network: str = convert(node, str, {})
-    if network not in FACTORIES:
-        node.fail(f"unknown network {network!r}{nearest(network, FACTORIES)}")
+    try:
+        Architecture(network, node.file.parent)
+    except AssayError as error:
+        node.fail(str(error))
     return network
 
 
@@ -200,14 +192,12 @@ KEYS = ("network", "data", "grid", "training", "corpus", *_OPTIONAL, "measures",
 """The keys of a plan: what is trained, and what is measured afterwards."""
 
 
-def _settings(factory: Callable[..., nn.Module]) -> dict[str, Any]:
+def _settings(architecture: Architecture) -> dict[str, Any]:
     """Names and types of the settings that a plan may give for a network and its training."""
-    maker = factory.__init__ if inspect.isclass(factory) else factory
-    arguments = {k: v for k, v in typing.get_type_hints(maker).items() if k not in (*_SET_BY_DATA, "return")}
     training = {k: v for k, v in typing.get_type_hints(Recipe).items() if k not in _SET_BY_PLAN}
     of_attacks = typing.get_type_hints(Adversary)
     attack = {key: of_attacks[name] for key, name in _ATTACK.items()}
-    return arguments | training | attack | {"augmentation": str}
+    return architecture.arguments | training | attack | {"augmentation": str}
 
 
 def _adversary(settings: Mapping[str, Any], mean: Any, std: Any) -> Adversary | None:

@@ -113,6 +113,7 @@ def _manifest(teams: int, tasks: list[str]) -> dict[str, Any]:
             "text": {"extractor": module("bag_of_words"), "classifier": module("topics")},
         },
         "plan": {"folder": "here"},
+        "isolation": "private namespaces",
         "environment": {"python": "3.11", "packages": {"assay": "0.1.0"}, "git": {"commit": "d" * 40, "dirty": True},
                         "command": ["assay", "broad", "run", "plan.yaml"], "hardware": hardware},
     }  # fmt: skip

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from assay.report.broad.evaluation import Evaluation
+from assay.report.broad.method import hardware
 from assay.report.broad.report import broad_document
 from assay.report.broad.runs import deviations
 from assay.report.document import Items, Strip, Table
@@ -62,3 +63,10 @@ def test_a_run_on_another_partition_is_called_out(e):
     assert any("video/6s was run on another partition, ffffffffffff" in s for s in deviations(e))
     partitions = next(s for s in broad_document(e).sections if s.title == "Partitions").blocks[-1].frame
     assert partitions["runs on it"].tolist()[0] == f"{len(RUNS) - 1} of {len(RUNS)}"
+
+
+def test_page_and_slides_say_what_kept_systems_apart(e):
+    facts = hardware(e)
+    assert ("systems kept apart by", "private namespaces") in facts
+    reproduce = next(s for s in broad_document(e).sections if s.title == "How to reproduce this")
+    assert ("systems kept apart by", "private namespaces") in reproduce.blocks[-1].rows

@@ -108,5 +108,6 @@ def hardware(e: Evaluation) -> list[tuple[str, str]]:
         ("processor", f"{h.get('processor', '')}, {h.get('cores', '?')} cores" if h else ""),
         ("memory", memory),
         ("accelerators", ", ".join(h.get("gpus", [])) or "none"),
+        ("systems kept apart by", str(e.manifest.get("isolation", ""))),
     ]
     return [row for row in facts if row[1]]

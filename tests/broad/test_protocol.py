@@ -216,6 +216,18 @@ def test_another_seed_needs_another_folder(reviews, done):
         run_protocol(None, reviews, [team("n")], evaluators(), str(folder), SECRET + "!", SMALL)
 
 
+@pytest.mark.requirement("I3")
+def test_another_margin_after_results_is_refused_and_reviews_keep_their_ids_in_all_truths(reviews, done):
+    folder, _ = done
+    wide = replace(SMALL, margin={"MAP": 0.5, "RMSE": 0.5})
+    with pytest.raises(AssayError, match="this would change margin MAP 0.02, RMSE 0.02 to MAP 0.5, RMSE 0.5"):
+        run_protocol(None, reviews, [team("n"), team("s")], evaluators(), str(folder), SECRET, wide)
+    results = Results(str(folder))
+    assert results.read_manifest()["protocol"]["margin"] == {"MAP": 0.02, "RMSE": 0.02}
+    for task in results.read_manifest()["tasks"]:
+        assert set(results.read_truth(task["name"])[2]) <= set(reviews.inputs.ids)
+
+
 @pytest.mark.requirement("D5")
 def test_predictions_are_those_of_the_obvious_way(reviews, done):
     """Run 2s from the definition, fold 1: words of all training text, tuned on the other folds and what is left."""

@@ -115,7 +115,7 @@ def serve(factory: Callable[..., Any], argv: Sequence[str] | None = None) -> Non
     options = parser.parse_args(argv)
     parameters = json.loads(options.parameters.read_text()) if options.parameters else {}
     made = factory(**arguments(parameters))
-    module = EstimatorClassifier(made) if is_estimator(made) else made
+    module: Any = EstimatorClassifier(made) if is_estimator(made) else made
     module = module.shallow() if options.depth == "shallow" else module
     if options.verb == "layers":
         layer_algorithms = algorithms(module) or ["unknown"] * len(module.layers)

@@ -32,7 +32,7 @@ def load_texts(path: str | Path, tokenizer: str | Path, *, tokens: int | None = 
     if not words:
         raise AssayError(f"path={str(path)!r} has no text: write one text a line")
     encode = load_tokenizer(tokenizer)
-    rows = {}
+    rows: dict[str, list[int]] = {}
     for name, line in words.items():
         if most is not None and len(rows) == most:
             break

@@ -22,7 +22,7 @@ from assay.measures.evidence import Measured
 from assay.measures.straightness.streaming import PIXELS, follow
 from assay.measures.straightness.tokens import TOKENS, follow_texts
 from assay.measures.table import Predictor
-from assay.stats.evidence import Evidence
+from assay.stats.evidence import Better, Evidence
 from assay.stats.paired import standard_error, t_interval
 from assay.stimuli.clips import Clip
 from assay.stimuli.sequences import Sequences
@@ -143,11 +143,11 @@ class Straightness(Measure):
         """Show all sequences once; one row per layer and sequence."""
         owners: list[np.ndarray[Any, Any]] = []
         if isinstance(self.sequences, Texts):
-            size = batch_size(subject, self.batch_size)
             for text in self.sequences:
                 _require_three(text, text.count())
+            together = batch_size(subject, self.batch_size)
             with showing(self._what):
-                return self._table(*follow_texts(subject, self.sequences, self.layers, size))
+                return self._table(*follow_texts(subject, self.sequences, self.layers, together))
 
         size = self.batch_size
         if size is None and subject.device.type == "cuda" and not subject.video:
@@ -260,7 +260,8 @@ class Straightness(Measure):
                 quantity = f"change of curvature from the {self._input}, {name}{of}"
                 by_scene = changes.groupby(changes.index.map(scenes), sort=False).mean()
                 items = {str(scene): float(value) for scene, value in by_scene.items()}
-                evidence.append(Evidence(quantity, float(changes.mean()), "°", "lower", items, n=len(items)))
+                better: Better = "lower" if condition == "natural" else ""  # a fade is straight: nothing to straighten
+                evidence.append(Evidence(quantity, float(changes.mean()), "°", better, items, n=len(items)))
         return evidence
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:

@@ -68,7 +68,8 @@ class Sequences:
     def description(self) -> str:
         """Number, frame size and source of the clips, in a line."""
         shape = "×".join(map(str, next(self.clips[0].frames()).shape))
-        return f"{len(self.clips)} clips of {shape} from {self.source}"
+        clips = "clip" if len(self.clips) == 1 else "clips"
+        return f"{len(self.clips)} {clips} of {shape} from {self.source}"
 
     @property
     def fingerprint(self) -> str:

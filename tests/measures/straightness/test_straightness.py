@@ -329,3 +329,15 @@ def test_the_change_from_the_pixels_is_over_the_angles_that_a_layer_has():
     assert table.loc["0", "n"] == kept.sum() < 9 == table.loc["pixels", "n"]
     same_angles = (in_layer - turning_angles(clip))[kept].mean().item()
     assert table.loc["0", "change_deg"] == pytest.approx(same_angles, abs=1e-4)
+
+
+def test_only_natural_clips_have_a_direction_that_people_want():
+    clips = camera_sequences(size=8, length=4, color="grey", pictures=1)
+    measure = Straightness(clips + clips.pixel_fade())
+    numbers = measure.evidence(Measured(measure(Subject(nn.Sequential(nn.Flatten(), nn.Linear(64, 4))))))
+    assert [number.better for number in numbers] == ["lower", "lower", "", ""]
+
+
+def test_one_clip_is_described_in_the_singular():
+    clips = camera_sequences(size=8, length=4, motions=("zoom",), pictures=1)
+    assert clips.description.startswith("1 clip of 3×8×8")

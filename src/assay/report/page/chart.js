@@ -32,6 +32,16 @@
     return [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw);
   };
 
+  // Where an axis of these values begins and ends, and its step. A value that is over a step by a trace, as an interval
+  // that reaches below 0 by rounding, adds no step.
+  const axis = (values, count) => {
+    let low = Math.min(...values), high = Math.max(...values);
+    if (!Number.isFinite(low)) { low = 0; high = 1; }
+    const step = niceStep(Math.max(high - low, 1e-6) * 1.1, count), trace = 0.05;
+    low = Math.floor(low / step + trace) * step; high = Math.ceil(high / step - trace) * step;
+    return [low, low === high ? low + step : high, step];
+  };
+
   // A number with a minus sign that is no hyphen, and none before a zero.
   const fixed = (value, digits) => {
     const said = value.toFixed(digits);
@@ -82,11 +92,7 @@
       const shown = chart.lines.filter(([name]) => !hidden.has(name)).flatMap(([, points]) => points);
       const values = shown.flatMap((p) => p.band || [p.y]);
       if (chart.reference) values.push(chart.reference[1]);
-      let low = Math.min(...values), high = Math.max(...values);
-      if (!Number.isFinite(low)) { low = 0; high = 1; }
-      const step = niceStep(Math.max(high - low, 1e-6) * 1.1, 6);
-      low = Math.floor(low / step) * step; high = Math.ceil(high / step) * step;
-      if (low === high) high = low + step;
+      const [low, high, step] = axis(values, 6);
       const [from, to] = chart.x_range || [0, 1];
       const px = (x) => left + ((x - from) / (to - from)) * (w - left - right);
       const py = (y) => h - bottom - ((y - low) / (high - low)) * (h - top - bottom);
@@ -193,11 +199,7 @@
       const values = shown.flatMap((m) => (m.interval ? [...m.interval, m.value] : [m.value]));
       if (chart.reference !== null) values.push(chart.reference);
       if (chart.band) values.push(chart.band[1], chart.band[2]);
-      let low = Math.min(...values), high = Math.max(...values);
-      if (!Number.isFinite(low)) { low = 0; high = 1; }
-      const step = niceStep(Math.max(high - low, 1e-6) * 1.1, narrow ? 4 : 6);
-      low = Math.floor(low / step) * step; high = Math.ceil(high / step) * step;
-      if (low === high) high = low + step;
+      const [low, high, step] = axis(values, narrow ? 4 : 6);
       const along = (v) => (v - low) / (high - low);
       const pv = (v) => (down ? left + along(v) * (w - left - right) : h - bottom - along(v) * (h - top - bottom));
       const pg = (m) => {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import time
@@ -72,22 +71,3 @@ class LearnsInSecret(Small):
 class LosesRows(Small):
     def transform(self, X, layer=-1):
         return super().transform(X, layer)[:-1]
-
-
-class KillsItsKeeper(Small):
-    """Ends the process that waits for its run: once if it can leave a mark, otherwise every time."""
-
-    def __init__(self, mark: str = "", units: tuple[int, ...] = (12, 10, 8), seed: int = 0) -> None:
-        super().__init__(units, seed)
-        self.mark = mark
-
-    def shallow(self):
-        return type(self)(self.mark, self.units[:1], self.seed)
-
-    def fit(self, X):
-        if not self.mark or not Path(self.mark).exists():
-            if self.mark:
-                Path(self.mark).write_text(str(os.getpid()))
-            os.kill(multiprocessing.parent_process().pid, signal.SIGKILL)
-            time.sleep(600)  # unless it is ended too
-        return super().fit(X)

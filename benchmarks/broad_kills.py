@@ -260,6 +260,7 @@ def _kill(
             outcome.kills[sent.name] += 1
             outcome.exits[f"{sent.name} {code}"] += 1
             in_this += 1
+            print(f"  kill {outcome.kills.total()}: {sent.name} after {delay:.1f} s, exit code {code}", flush=True)
             if code not in ENDS[sent] and code != 0:
                 outcome.failures.append(f"{sent.name} ended in {code}: {(place / 'said').read_text()[-300:]}")
             lines = (place / "said").read_text().splitlines()

@@ -145,7 +145,7 @@ def test_gradients_are_finite_for_a_black_picture():
 
 
 def test_settings_that_cannot_be_are_refused():
-    with pytest.raises(AssayError, match=r"noise='frseh' is not one of 'off', 'fixed', 'fresh'.*fresh"):
+    with pytest.raises(AssayError, match=r"unknown noise='frseh'; did you mean 'fresh'"):
         VOne(4, 4, noise="frseh")
     with pytest.raises(AssayError, match="simple=0, complex=4"):
         VOne(0, 4)
@@ -155,3 +155,10 @@ def test_settings_that_cannot_be_are_refused():
         VOne(4, 4)(torch.rand(1, 1, 16, 16))
     with pytest.raises(AssayError, match="noise_scale=0 is not a positive number"):
         VOne(4, 4, noise_scale=0)
+
+
+def test_a_front_end_that_is_none_is_refused_in_a_sentence():
+    with pytest.raises(AssayError, match=r"vone='fresh' is no front end: give assay.networks.VOne"):
+        VOneNet(torch.nn.Conv2d(3, 4, 3), "fresh")
+    with pytest.raises(AssayError, match="unknown noise='loud'; known: 'off', 'fixed', 'fresh'"):
+        VOne(4, 4, noise="loud")

@@ -9,7 +9,7 @@ from typing import Final
 import torch
 from torch import Tensor, nn
 
-from assay.core.errors import AssayError, nearest
+from assay.core.errors import AssayError, nearest, shown
 from assay.networks.front_ends.filters import GaborBank, gabor
 from assay.networks.front_ends.gabor_draws import draw_gabors
 
@@ -73,7 +73,7 @@ class CellNoise(nn.Module):
     @mode.setter
     def mode(self, mode: str) -> None:
         if mode not in NOISES:
-            raise AssayError(f"noise={mode!r} is not one of {', '.join(map(repr, NOISES))}{nearest(mode, NOISES)}")
+            raise AssayError(f"unknown noise={mode!r}{nearest(mode, NOISES)}")
         self._mode = mode
 
     def extra_repr(self) -> str:
@@ -193,6 +193,8 @@ class VOneNet(nn.Module):
 
     def __init__(self, network: nn.Module, vone: VOne | None = None, channels: int | None = None) -> None:
         super().__init__()
+        if not isinstance(vone, VOne | None):
+            raise AssayError(f"vone={shown(vone)} is no front end: give assay.networks.VOne(...), or leave it out")
         if channels is None:
             first = next((m for m in network.modules() if isinstance(m, nn.Conv2d)), None)
             if first is None:

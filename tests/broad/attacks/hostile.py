@@ -299,7 +299,7 @@ class AnnouncesTooMuch(Honest):
         from assay.broad.run import serving
 
         def send(connection, said, arrays=()):
-            connection.send_bytes(b'{"arrays": [["<f8", [1000000000000000]]]}')
+            connection.send_bytes(b'{"arrays": [["<f8", [1000000000000]]]}')
 
         serving.send = send
 

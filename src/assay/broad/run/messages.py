@@ -117,6 +117,6 @@ def _message(connection: Connection, most: int) -> bytes:
     except EOFError:
         raise
     except OSError as error:
-        if connection.closed:  # so it is where a message is longer than it may be
+        if error.errno is None:  # so it is where a message is longer than it may be: the kernel had no part in it
             raise Violation("invalid", f"the system's process gave a message of more than {most:,} bytes") from error
         raise

@@ -178,7 +178,10 @@ def _sizes(row: Mapping[str, Any]) -> str:
 def _remarks(claim: Claim, verdict: Verdict, row: Mapping[str, Any]) -> list[str]:
     remarks = []
     if row["few_groups"]:
-        remarks.append("Few or very unequal groups: the interval is wide, and another choice of groups may change it.")
+        remarks.append(
+            "Few or very unequal groups: the interval allows for those of the test set, but where systems were trained "
+            "on the same groups it is still too narrow."
+        )
     if verdict == UNDECIDED:
         remarks.append(f"A single test at 5 % would find a true difference of {row['mdd']:.4f} four times in five.")
     if claim.rule != "non-inferior":

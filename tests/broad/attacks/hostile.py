@@ -336,15 +336,18 @@ class GivesABrokenMatrix(Honest):
 
 
 class FakesTheFingerprint(Honest):
-    """Learns from test instances, and says that it did not."""
+    """Learns from test instances, and says that it did not, wherever it is."""
 
     def misdeed(self):
-        self.means_ = []
+        self.__setstate__({})
 
-    def transform(self, X, layer=-1):
+    def __setstate__(self, state):
         from assay.broad.run import serving
 
+        self.__dict__.update(state)
         serving.state_fingerprint = lambda thing: "always the same"
+
+    def transform(self, X, layer=-1):
         self.shift_ = getattr(self, "shift_", 0) + X.shape[0]
         return super().transform(X, layer) + 0.01 * self.shift_
 
@@ -390,10 +393,8 @@ class GathersLabelsOverFolds(LinearSVR):
 
 
 class RemembersWhenPredicting(LinearSVR):
-    """A classifier that makes something of all test instances together."""
+    """A classifier that moves its predictions by the mean of all test instances, which it keeps where nobody looks."""
 
     def predict(self, X):
-        mean = MEMO.setdefault(f"mean {X.shape[0]}", np.asarray(X.mean(0)))
-        return np.clip(
-            super().predict(X) + 3 * float(np.abs(mean).sum() - np.abs(np.asarray(X[:1].todense())).sum()), 1, 5
-        )
+        found = super().predict(X)
+        return np.clip(found + 2 * (3 - MEMO.setdefault("mean of predictions", found.mean())) + found[:1] - 3, 1, 5)

@@ -54,16 +54,16 @@ LEARNERS = {
     "GivesObjects": ("invalid", "no kind of number"),
     "GivesWords": ("invalid", "no kind of number"),
     "GivesABrokenMatrix": ("invalid", "a sparse matrix that is none"),
-    "FakesTheFingerprint": ("learned at test time", "by themselves"),
-    "RemembersTheTestSet": ("learned at test time", "by themselves"),
-    "RemembersInAFile": ("learned at test time", "by themselves"),
+    "FakesTheFingerprint": ("learned at test time", "in another order or number"),
+    "RemembersTheTestSet": ("learned at test time", "in another order or number"),
+    "RemembersInAFile": ("learned at test time", "in another order or number"),
     "PatchesNumpy": ("done", ""),
 }
 CLASSIFIERS = {
     "GathersLabelsOverFolds": ("done", ""),
-    "RemembersWhenPredicting": ("learned at test time", "by themselves"),
+    "RemembersWhenPredicting": ("learned at test time", "in another order or number"),
 }
-PATCHES = {"patches_at_import:Patches": ("failed", "")}
+PATCHES = {"patches_at_import:Patches": ("done", "")}
 ALL = LEARNERS | CLASSIFIERS | PATCHES
 
 

@@ -29,7 +29,7 @@ def send(connection: Connection, said: dict[str, Any], arrays: Sequence[Array] =
     head = {**said, "arrays": [[a.dtype.str, list(a.shape)] for a in plain]}
     connection.send_bytes(json.dumps(head).encode())
     for a in plain:
-        connection.send_bytes(memoryview(a.reshape(-1).view(np.uint8)) if a.size else b"")
+        connection.send_bytes(a.reshape(-1).view(np.uint8).data if a.size else b"")
 
 
 def receive(connection: Connection, most_bytes: int) -> tuple[dict[str, Any], list[Array]]:

@@ -158,7 +158,7 @@ def test_a_worker_ends_when_its_keeper_is_killed(tmp_path, kind):
         assert living(marker)
     finally:
         keeper.kill()
-        keeper.wait()
+        keeper.communicate()
     for _ in range(100):
         if not living(marker):
             return

@@ -220,7 +220,7 @@ def test_another_seed_needs_another_folder(reviews, done):
 def test_another_margin_after_results_is_refused_and_reviews_keep_their_ids_in_all_truths(reviews, done):
     folder, _ = done
     wide = replace(SMALL, margin={"MAP": 0.5, "RMSE": 0.5})
-    with pytest.raises(AssayError, match="this would change margin MAP 0.02, RMSE 0.02 to MAP 0.5, RMSE 0.5"):
+    with pytest.raises(AssayError, match=r"this would change margin MAP 0.02, RMSE 0.02 to MAP 0.5, RMSE 0.5"):
         run_protocol(None, reviews, [team("n"), team("s")], evaluators(), str(folder), SECRET, wide)
     results = Results(str(folder))
     assert results.read_manifest()["protocol"]["margin"] == {"MAP": 0.02, "RMSE": 0.02}

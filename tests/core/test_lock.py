@@ -60,5 +60,5 @@ def test_an_error_inside_lets_go_too(tmp_path):
 
 def test_a_place_that_is_no_folder_is_a_sentence(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(AssayError, match="cannot write .*: choose another folder"), locked(tmp_path / "file", "runs"):
+    with pytest.raises(AssayError, match=r"cannot write .*: choose another folder"), locked(tmp_path / "file", "runs"):
         pass

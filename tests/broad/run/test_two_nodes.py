@@ -88,11 +88,10 @@ def test_memory_that_no_node_has_is_a_sentence(tmp_path, two_nodes):
 def test_runs_and_tasks_go_on_side_by_side_on_both_nodes_with_the_results_of_one_machine(tmp_path, two_nodes):
     reviews = generated_reviews(count=200, restaurants=20, seed=3)
     protocol = Protocol(k=2, p=0.6, n=60, ratings=("Overall", "Food"), bootstrap=50, cores=1, memory_gib=1.0)
+    secret, processes = "an open secret, for tests", os.cpu_count() or 1
     for place, ray in (("there", True), ("here", False)):
-        run_protocol(
-            None, reviews, [TEAM], EVALUATORS, str(tmp_path / place), "an open secret, for tests", protocol, os.cpu_count() or 1,
-            ray=ray,
-        )  # fmt: skip
+        folder = str(tmp_path / place)
+        run_protocol(None, reviews, [TEAM], EVALUATORS, folder, secret, protocol, processes, ray=ray)
     here, there = Results(str(tmp_path / "here")), Results(str(tmp_path / "there"))
     records = [
         there.read_run(f"text:{rating}", f"{n}s" if n > 1 else "1")

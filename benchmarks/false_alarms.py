@@ -17,11 +17,12 @@ import numpy as np
 from scipy import stats
 from threadpoolctl import threadpool_limits
 
-from assay.broad.analysis.claims import LEVEL, SUPPORTED, verdict_on
+from assay.broad.analysis.claims import LEVEL, SUPPORTED, excludes_margin, verdict_on
 from assay.broad.analysis.comparisons import FOCAL, adjust_planned, compared
 from assay.broad.analysis.scores import RunResult, TaskTruth, combined, scored
 from assay.broad.conditions import CONTRASTS
 from assay.broad.metrics import MAP, RMSE, Metric
+from assay.stats.equivalence import equivalence_p, noninferiority_p
 from assay.stats.paired import two_sided_p
 
 FOLDS = 10
@@ -183,7 +184,7 @@ def simulate(design: Design, repetitions: int, seed: int = 0) -> Rates:
     rows = [row for family in null for row in family]
     losses = [row for family in edge for row in family if row["contrast"] == "6 v 1"]
     margin = -float(np.mean([row["difference"] for row in losses]))
-    at_margin = [row | {"margin": margin} for row in losses]
+    at_margin = [_with_margin(row, margin) for row in losses]
     return Rates(
         contrast=float(np.mean([row["p"] < LEVEL for row in rows])),
         family=float(np.mean([any(row["p_holm"] < LEVEL for row in family) for family in null])),
@@ -191,11 +192,21 @@ def simulate(design: Design, repetitions: int, seed: int = 0) -> Rates:
         support={
             "comparable": float(np.mean([verdict_on("comparable", row) == SUPPORTED for row in at_margin])),
             "not inferior": float(np.mean([verdict_on("non-inferior", row) == SUPPORTED for row in at_margin])),
-            "equivalent": float(np.mean([row["low"] > -margin and row["high"] < margin for row in at_margin])),
+            "equivalent": float(
+                np.mean([excludes_margin(row["equivalent_p"], row["few_groups"]) for row in at_margin])
+            ),
         },
         true_sd=float(np.sqrt(np.mean([row["difference"] ** 2 for row in rows]))),
         estimated_sd=float(np.sqrt(np.mean([row["v_fold"] + row["v_test"] for row in rows]))),
     )
+
+
+def _with_margin(row: Row, margin: float) -> Row:
+    """A contrast as if this margin had been declared."""
+    estimate = (row["difference"], row["v_fold"] + row["v_test"], margin, row["df"])
+    return row | {
+        "margin": margin, "noninferior_p": noninferiority_p(*estimate), "equivalent_p": equivalence_p(*estimate),
+    }  # fmt: skip
 
 
 def _p(row: Row, variance: float, df: float | None = FOLDS - 1) -> float:

@@ -14,7 +14,8 @@ def contrast(difference, low, high, p_holm, **more):
     return {
         "task": "video", "status": "ok", "reason": "", "metric": "MAP", "difference": difference, "low": low,
         "high": high, "p": 0.04 if low > 0 or high < 0 else 0.4, "p_holm": p_holm, "n_family": 8, "margin": 0.02,
-        "noninferior_p": 0.01, "mdd": 0.03, "plan_rule": "no difference suggested", "df": 31.4, "few_groups": False,
+        "noninferior_p": 0.01 if low > -0.02 else 0.1, "mdd": 0.03,
+        "plan_rule": "no difference suggested", "df": 31.4, "few_groups": False,
         "n_folds": 10, "n_labels": 12, "n_instances": 884, "n_distinct": 884, "n_groups": None, **more,
     }  # fmt: skip
 
@@ -61,9 +62,19 @@ def test_verdicts(name, found, verdict):
     assert judge(BY_NAME[name], found, TEAM).verdict == verdict
 
 
+def test_with_few_groups_the_margin_must_be_excluded_at_half_the_level():
+    close = {**NO_BETTER, "noninferior_p": 0.02}
+    few = {**close, "few_groups": True}
+    for rule in ("comparable", "non-inferior"):
+        assert verdict_on(rule, close) == "supported" and verdict_on(rule, few) == "undecided"
+        assert verdict_on(rule, {**few, "noninferior_p": 0.012}) == "supported"
+    assert "With few groups it must be below 0.0125." in judge(BY_NAME["non-inferior"], few, TEAM).detail
+
+
 @given(st.floats(-0.1, 0.1), st.floats(0, 0.1), st.floats(0, 1), st.floats(0, 1), st.floats(0, 0.05))
 def test_where_lack_of_difference_supports_a_claim_adjusting_for_many_tests_changes_nothing(d, half, p, q, margin):
-    rows = [contrast(d, d - half, d + half, p_holm, margin=margin) for p_holm in (p, q)]
+    shown = {"margin": margin, "noninferior_p": 0.01 if d - half > -margin else 0.1}
+    rows = [contrast(d, d - half, d + half, p_holm, **shown) for p_holm in (p, q)]
     for rule in ("comparable", "non-inferior"):
         one, two = (verdict_on(rule, row) for row in rows)
         assert one == two

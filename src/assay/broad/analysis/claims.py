@@ -100,6 +100,9 @@ def verdict_on(rule: Rule, contrast: Mapping[str, Any]) -> Verdict:
       high ≥ 0 and low > −δ, so that the data exclude every loss of δ or more.
     - *non-inferior* is supported when low > −δ, and not supported when high < −δ.
 
+    With few groups, where errors of the variance and of the difference go together, low > −δ must hold for the 97.5 %
+    interval (`excludes_margin`).
+
     Everything else is undecided. The last two rest on the interval of their own contrast: there an adjustment for many
     tests would turn lack of evidence into support.
 
@@ -112,9 +115,23 @@ def verdict_on(rule: Rule, contrast: Mapping[str, Any]) -> Verdict:
         return REFUTED if low <= 0 and high < margin else UNDECIDED
     if rule == "comparable" and high < 0:
         return REFUTED
-    if low > -margin:
+    if excludes_margin(float(contrast["noninferior_p"]), bool(contrast["few_groups"])):
         return SUPPORTED
     return REFUTED if high < -margin else UNDECIDED
+
+
+def excludes_margin(p: float, few_groups: bool) -> bool:
+    """Whether a one-sided p excludes a difference of the margin, as the 95 % interval does; with few groups 97.5 %.
+
+    Args:
+        p: One-sided p of non-inferiority, or the larger of the two of equivalence.
+        few_groups: Whether the groups are few or very unequal.
+
+    Example:
+        >>> excludes_margin(0.02, few_groups=False), excludes_margin(0.02, few_groups=True)
+        (True, False)
+    """
+    return p < LEVEL / (4 if few_groups else 2)
 
 
 def judge(claim: Claim, contrast: Mapping[str, Any], team: str) -> Judgement:
@@ -158,6 +175,7 @@ def _test(claim: Claim, verdict: Verdict, row: Mapping[str, Any]) -> str:
             f"Tested with the margin of {row['margin']:g} {row['metric']} declared before the run, not adjusted for "
             f"other contrasts: p = {row['noninferior_p']:.2g} for a loss of the margin or more."
             f"{' The loss is real, but smaller than the margin.' if small else ''}"
+            f"{' With few groups it must be below 0.0125.' if row['few_groups'] else ''}"
         )
     sentence = f"p = {row['p_holm']:.2g}, adjusted for {row['n_family']} planned contrasts (Holm)."
     if row["p"] < LEVEL <= row["p_holm"]:

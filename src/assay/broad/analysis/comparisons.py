@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.broad.analysis.claims import CLAIMS, judge
+from assay.broad.analysis.claims import CLAIMS, excludes_margin, judge
 from assay.broad.analysis.scores import Scores
 from assay.broad.analysis.two_component import standard_errors_apart, with_folds_redrawn
 from assay.broad.conditions import Contrast
@@ -38,14 +38,15 @@ def compared(scores: Scores, contrast: Contrast, team: str, margin: float) -> di
     d = a - b
     interval = scores.interval(d, scores.test_variance(focal, other))
     estimate = (interval.difference, interval.variance)
+    noninferior_p = noninferiority_p(*estimate, margin, interval.df)
+    equivalent_p = equivalence_p(*estimate, margin, interval.df)
     posterior = student_posterior(*estimate, min(len(d) - 1, interval.df), margin)
     return row | {
         "status": "ok", "reason": "",
         "difference": interval.difference, "low": interval.low, "high": interval.high, "p": interval.p,
         "plan_rule": _plan_rule(a, b, contrast.focal, contrast.other),
-        "noninferior": interval.low > -margin, "noninferior_p": noninferiority_p(*estimate, margin, interval.df),
-        "equivalent": -margin < interval.low and interval.high < margin,
-        "equivalent_p": equivalence_p(*estimate, margin, interval.df),
+        "noninferior": excludes_margin(noninferior_p, scores.extent.few), "noninferior_p": noninferior_p,
+        "equivalent": excludes_margin(equivalent_p, scores.extent.few), "equivalent_p": equivalent_p,
         "p_better": posterior.better, "p_comparable": posterior.equal, "p_worse": posterior.worse,
         "mdd": minimum_detectable_difference(interval.variance, df=interval.df),
         "v_fold": interval.v_fold, "v_test": interval.v_test, "df": interval.df, "few_groups": scores.extent.few,

@@ -20,7 +20,7 @@ OVER_FOLDS = {
 }
 EQUALITY = {
     "not inferior p": ("noninferior_p", "one-sided, for a loss of the margin or more"),
-    "equivalent": ("equivalent", "whether the 95 % interval lies within the margin either way"),
+    "equivalent": ("equivalent", "whether the 95 % interval (with few groups 97.5 %) lies within the margin"),
     "equivalence p": ("equivalent_p", "of two one-sided tests (TOST)"),
     "P(better)": ("p_better", "posterior probability of an advantage of the margin or more"),
     "P(comparable)": ("p_comparable", "posterior probability of a difference below the margin"),

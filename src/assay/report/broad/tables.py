@@ -21,7 +21,7 @@ NOTES = {
     "p (Holm)": "adjusted for the planned contrasts of the task, those of missing runs included",
     "plan rule": "whether the intervals mean ± standard error over folds overlap; raises many false alarms",
     "p (Benjamini–Hochberg)": "adjusted so that at most 5 % of what is called significant is false",
-    "not inferior": "whether the lower end of the interval is above −δ; not adjusted for many contrasts",
+    "not inferior": "whether the lower end of the interval is above −δ (with few groups that of the 97.5 % interval)",
     "δ": "margin registered before the first result",
     "smallest detectable": "true difference that a single test at 5 % finds with a probability of 80 %",
 }

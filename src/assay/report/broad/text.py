@@ -95,7 +95,8 @@ STATISTICS = (
     "counts.",
     "Comparable, not inferior: the lower end of the interval is above −δ, the margin registered before the first "
     "result. The plan's “not significantly outperformed” asks only for the absence of a significant loss, which little "
-    "data always gives; so a comparable system must also exclude a loss of δ. They are not adjusted for many tests, "
+    "data always gives; so a comparable system must also exclude a loss of δ. With few groups it "
+    "must do so in the 97.5 % interval. They are not adjusted for many tests, "
     "which would make lack of evidence count in favour.",
     "Smallest detectable difference: the true difference that a single test at 5 % finds with a probability of 80 %; "
     "adjusted for the planned contrasts it takes a larger one. A contrast without a finding says little about smaller "

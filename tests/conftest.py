@@ -17,6 +17,8 @@ from page_kit import BUSY_MS
 
 SHARED = Path(__file__).parents[1] / ".." / "shared" / "data"
 KITS = Path(__file__).parent / "kits"
+# Hostile code is never imported here, not even to be looked through for examples.
+collect_ignore = ["broad/attacks/hostile.py", "broad/attacks/patches_at_import.py"]
 
 # How long an example takes says how busy the machine is, not whether the code is right. Equal code draws equal
 # examples, so that a red suite is news of the change; `--hypothesis-profile=explore` draws new ones.

@@ -84,6 +84,7 @@ def test_what_killed_drivers_left_is_removed_and_two_drivers_do_not_meet(tmp_pat
 SCRIPT = """
 import resource, sys
 sys.path[:0] = sys.argv[1:3]
+sys.dont_write_bytecode = True  # Python keeps compiled code that was cut at the limit, and cannot read it again
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[4]), resource.RLIM_INFINITY))
 from test_limits import evaluate
 from assay.broad.systems.team import Module

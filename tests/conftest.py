@@ -63,9 +63,9 @@ def load_for_all_processes() -> None:
     It loads once, when the first process is asked for, what that process was for. A driver has one purpose; the tests
     have many, and each process of an evaluation would load its code by itself.
     """
-    from assay.broad.run.processes import PRELOAD
+    from assay.broad.run.sandbox import PRELOAD
 
-    forkserver.set_forkserver_preload(["assay.runs.executor", *PRELOAD])
+    forkserver.set_forkserver_preload(list(PRELOAD))
     forkserver.ensure_running()
 
 

@@ -22,7 +22,7 @@ from assay.broad.run.condition import RunCondition
 from assay.broad.run.job import Job as RunJob
 from assay.broad.run.remote import Surroundings
 from assay.broad.run.results import Results, RunRecord
-from assay.broad.run.sandbox import prepare
+from assay.broad.run.sandbox import PRELOAD, prepare
 from assay.broad.tasks import View
 from assay.core.errors import AssayError, first_line, optional
 from assay.core.folder import Folder
@@ -34,7 +34,6 @@ from assay.runs.process_tree import machine_bytes
 
 RETRIES = 3  # of a run whose Ray worker is lost
 USABLE = 0.9  # of a machine's memory, for all runs at a time
-PRELOAD = ("assay.broad.run.processes", "assay.broad.run.serving", "sklearn.svm", "sklearn.linear_model")
 
 
 @dataclass(frozen=True)

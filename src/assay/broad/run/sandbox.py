@@ -46,6 +46,16 @@ _KEPT_VARIABLES = (
 )  # fmt: skip
 
 
+PRELOAD = (
+    "assay.runs.executor",
+    "assay.broad.run.processes",
+    "assay.broad.run.serving",
+    "sklearn.svm",
+    "sklearn.linear_model",
+)
+"""What the server that all processes are forked from loads, so that no keeper and no worker does so by itself."""
+
+
 class Worker:
     """A worker and its warden, from the keeper's side.
 
@@ -187,6 +197,7 @@ def _use(nursery: _Nursery) -> None:
 def _nursery() -> _Nursery:
     if _own is None or _own.owner != os.getpid():
         context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(list(PRELOAD))  # whoever starts the server first decides what it loads
         ours, theirs = socket.socketpair()
         # Never a child of this process, which may know labels.
         process = context.Process(target=_nurse_of, args=(_Passed(theirs),), daemon=True)

@@ -1,8 +1,7 @@
-"""Kills of ``assay broad run`` at random moments leave nothing behind and change no result; six here, 200 by hand."""
+"""Kills of ``assay broad run`` at random moments leave nothing behind and change no result; four here, 200 by hand."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +12,10 @@ pytestmark = [pytest.mark.kill, pytest.mark.skipif(sys.platform != "linux", reas
 SCRIPT = Path(__file__).parents[3] / "benchmarks" / "broad_kills.py"
 
 
-def test_after_six_kills_results_are_those_of_an_undisturbed_run_and_nothing_is_left(tmp_path):
-    command = [sys.executable, str(SCRIPT), "--kills", "6", "--seed", "4"]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"TMPDIR": str(tmp_path)})
+def test_after_four_kills_results_are_those_of_an_undisturbed_run_and_nothing_is_left():
+    # Sockets of processes are files in its temporary folder, whose names may not be as long as those of pytest's.
+    command = [sys.executable, str(SCRIPT), "--kills", "4", "--seed", "4"]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "6 kills: " in done.stdout and "results that differ: none" in done.stdout
+    assert "4 kills: " in done.stdout and "results that differ: none" in done.stdout
     assert "processes left: none" in done.stdout and "temporary files left: none" in done.stdout

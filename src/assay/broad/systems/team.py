@@ -102,6 +102,16 @@ class Module:
         self.verify()
         factory = self.factory()
         known = inspect.signature(factory).parameters
+        strange = self._require_parameters(known)
+        made = factory(**arguments({k: v for k, v in self.parameters.items() if k not in strange}))
+        if is_estimator(made):
+            return EstimatorClassifier(made, self.parameters["grid"] if strange else None)
+        if strange:
+            raise AssayError(f"{self.name}: unknown parameter {strange[0]!r}{nearest(strange[0], known)}")
+        return made
+
+    def _require_parameters(self, known: Mapping[str, inspect.Parameter]) -> list[str]:
+        """Raise an error for parameters that the module lacks or does not have; return ``grid`` if it is one."""
         open_ended = any(p.kind is p.VAR_KEYWORD for p in known.values())
         strange = [key for key in self.parameters if key not in known and not open_ended]
         for key in strange:
@@ -111,12 +121,7 @@ class Module:
             needed = p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
             if needed and key not in self.parameters:
                 raise AssayError(f"{self.name}: the parameter {key!r} has no default: give it")
-        made = factory(**arguments({k: v for k, v in self.parameters.items() if k not in strange}))
-        if is_estimator(made):
-            return EstimatorClassifier(made, self.parameters["grid"] if strange else None)
-        if strange:
-            raise AssayError(f"{self.name}: unknown parameter {strange[0]!r}{nearest(strange[0], known)}")
-        return made
+        return strange
 
     @property
     def place(self) -> str:
@@ -143,7 +148,8 @@ class Module:
     def require_found(self) -> None:
         """Raise an error unless there is such a module; a team's code is looked for, and not run."""
         if not self.foreign:
-            self.factory()
+            self._require_parameters(inspect.signature(self.factory()).parameters)
+            self.verify()
             return
         what = f"module {self.name!r}"
         module_name, colon, attribute = self.place.partition(":")

@@ -36,9 +36,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from assay.broad.run.walls import end_with_parent, unreadable
+from assay.broad.run.walls import unreadable
 from assay.broad.run.warden import PLAIN, PRIVATE, Kind, Walls, be_warden, close_all_but, last_words
 from assay.core.errors import AssayError
+from assay.runs.process_tree import end_with_parent
 
 _KEPT_VARIABLES = (
     "CUDA_VISIBLE_DEVICES", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "LOGNAME", "MKL_NUM_THREADS",

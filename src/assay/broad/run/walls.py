@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
-import signal
 import socket
 import struct
 import sys
@@ -20,7 +19,7 @@ from contextlib import suppress
 _NEW_USER, _NEW_MOUNTS, _NEW_PIDS, _NEW_IPC, _NEW_NET = 0x10000000, 0x20000, 0x20000000, 0x08000000, 0x40000000
 _RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
 _MOUNT_SETATTR, _AT_RECURSIVE, _ATTR_RDONLY, _ATTR_NOSUID = 442, 0x8000, 1, 2
-_PDEATHSIG, _DUMPABLE, _BOUNDING_DROP, _SUBREAPER, _NO_NEW_PRIVILEGES, _AMBIENT = 1, 4, 24, 36, 38, 47
+_DUMPABLE, _BOUNDING_DROP, _NO_NEW_PRIVILEGES, _AMBIENT = 4, 24, 38, 47
 _PRIVATE_PLACES = ("/tmp", "/dev/shm")
 _EMPTY_PLACES = ("/run", "/var/tmp")  # sockets of services, files of others
 
@@ -88,16 +87,6 @@ def finish_walls() -> None:
     _call("capset", struct.pack("Ii", 0x20080522, 0), bytes(24))
     with suppress(OSError):
         os.chdir("/tmp")
-
-
-def end_with_parent() -> None:
-    """Have the kernel kill this process when the one that forked it ends."""
-    _prctl(_PDEATHSIG, signal.SIGKILL)
-
-
-def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent ends."""
-    _prctl(_SUBREAPER, 1)
 
 
 def unreadable(yes: bool = True) -> None:

@@ -20,7 +20,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Literal
 
-from assay.broad.run.walls import adopt_orphans, end_with_parent, finish_walls, make_walls, unreadable
+from assay.broad.run.walls import finish_walls, make_walls, unreadable
+from assay.runs.process_tree import adopt_orphans, descendants, end_with_parent
 
 Kind = Literal["private namespaces", "plain processes"]
 PLAIN: Kind = "plain processes"
@@ -183,26 +184,13 @@ def close_all_but(kept: int) -> None:
 def _end_all_below(pid: int) -> None:
     """Kill every descendant of a process that adopts orphans, until there is none."""
     for _ in range(10_000):
-        living = _children(pid)
-        for child in living:
+        living = descendants(pid)
+        for one in living:
             with suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
+                os.kill(one, signal.SIGKILL)
         with suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
         if not living:
             return
         time.sleep(0.002)
-
-
-def _children(pid: int) -> list[int]:
-    """The children of a process that have not ended."""
-    found = []
-    with suppress(FileNotFoundError):
-        for name in os.listdir("/proc"):  # noqa: PTH208
-            if name.isdigit():
-                with suppress(OSError):
-                    state, parent = Path(f"/proc/{name}/stat").read_bytes().rpartition(b")")[2].split()[:2]
-                    if int(parent) == pid and state != b"Z":
-                        found.append(int(name))
-    return found

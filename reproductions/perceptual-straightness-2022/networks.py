@@ -107,6 +107,13 @@ def moved_and_mirrored(x: Tensor, generator: torch.Generator) -> Tensor:
     return padded.gather(3, columns[:, None, None, :].expand(-1, x.shape[1], height, -1))
 
 
+def read_frames(file: Path, size: int) -> Sequences:
+    """The grey frames of one size that `frames` wrote, as three equal channels."""
+    with np.load(file) as arrays:
+        named = {key.partition("_")[2]: arrays[key] for key in arrays.files if key.startswith(f"{size}_")}
+    return Sequences.of(**{name: np.repeat(clip.astype(np.float32) / 255, 3, axis=1) for name, clip in named.items()})
+
+
 @dataclass(frozen=True)
 class Shown:
     """What the networks are measured on."""
@@ -116,13 +123,8 @@ class Shown:
 
     @classmethod
     def read(cls, frames: Path, test: Labelled) -> Shown:
-        """Read the grey frames that `frames` wrote, as three equal channels."""
-        clips: dict[int, dict[str, Array]] = {size: {} for size in SIZES}
-        with np.load(frames) as arrays:
-            for key in arrays.files:
-                size, _, name = key.partition("_")
-                clips[int(size)][name] = np.repeat(arrays[key].astype(np.float32) / 255, 3, axis=1)
-        return cls({size: Sequences.of(**named) for size, named in clips.items()}, test)
+        """Read the frames in all sizes."""
+        return cls({size: read_frames(frames, size) for size in SIZES}, test)
 
     def curvature(self, network: nn.Module, size: int, control: str) -> list[dict[str, Any]]:
         """Rows of the measure."""

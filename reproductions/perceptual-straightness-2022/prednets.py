@@ -25,17 +25,10 @@ from assay import Straightness, Subject
 from assay.networks import PredNet
 from assay.stimuli.sequences import Sequences
 from assay.training import TrainedOnFootage, train_next_frame_many
-from networks import CONTROLS
+from networks import CONTROLS, read_frames
 
 log = logging.getLogger("prednets")
 SIDE = 64  # pixels of the frames; the footage has 64 × 80
-
-
-def read_frames(file: Path) -> Sequences:
-    """The grey frames that `networks.py frames` wrote, as three equal channels."""
-    with np.load(file) as arrays:
-        named = {key.partition("_")[2]: arrays[key] for key in arrays.files if key.startswith(f"{SIDE}_")}
-    return Sequences.of(**{key: np.repeat(frames.astype(np.float32) / 255, 3, axis=1) for key, frames in named.items()})
 
 
 def curvature(network: nn.Module, clips: Sequences, name: str, state: str) -> pd.DataFrame:
@@ -63,7 +56,7 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     with np.load(given.footage) as arrays:
         learned, _ = split({name: arrays[name] for name in arrays.files})
-    clips = read_frames(given.frames)
+    clips = read_frames(given.frames, SIDE)
     drawn = [one for one in one_configuration(given.networks) if not (given.out / f"{one.name}.csv").exists()]
     recipes = [one.recipe(given.precision) for one in drawn]
     if given.epochs:

@@ -1,6 +1,7 @@
 # make demo  — set up and run the demonstration; ends with the path of its report
 # make test  — set up, then lint, types, tests, doctests and every page of the documentation
 # make docs  — set up, then follow every page of the documentation as a newcomer does
+# make fuzz  — set up, then give assay thousands of damaged files, odd plans and odd networks: SEED=1 CASES=2000
 # make fast  — set up, then lint, types of changed files and the tests without a marker: about a minute
 PYTHON ?= python3
 VENV ?= .venv
@@ -9,7 +10,7 @@ READY := $(VENV)/.ready
 
 unexport PYTHONDONTWRITEBYTECODE  # tests start many processes, which need not compile the package each
 
-.PHONY: demo test fast lint types bench docs clean
+.PHONY: demo test fast fuzz lint types bench docs clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -37,6 +38,12 @@ fast: lint
 	@changed=$$(git diff --name-only --diff-filter=d HEAD -- 'src/*.py'; git ls-files --others --exclude-standard -- 'src/*.py'); \
 	if [ -n "$$changed" ]; then echo "$(BIN)/mypy" $$changed; $(BIN)/mypy $$changed; fi
 	$(PYTEST) -m "not ($(MARKED))" tests
+
+# Each failure is printed with the command that repeats it.
+SEED ?= 1
+CASES ?= 2000
+fuzz: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/fuzz/run.py --seed $(SEED) --cases $(CASES)
 
 bench: $(READY)
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

@@ -88,7 +88,7 @@ class Hasher:
         elif isinstance(value, torch.Tensor):
             self.once(value, self.feed_tensor)
         elif isinstance(value, (torch.dtype, torch.device, torch.memory_format, torch.Size, PurePath, range, slice)):
-            self.tag(type(value).__name__, str(value).encode())
+            self.tag(type(value).__name__, text(value))
         elif isinstance(value, nn.Module):
             self.feed_module(value)
         elif (known := self.known.get(id(value)) or self.classes.get(id(value))) is not None:
@@ -97,7 +97,7 @@ class Hasher:
             self.outermost = min(self.outermost, self.under_way[id(value)])
             self.tag("cycle", str(self.depth - self.under_way[id(value)]).encode())
         elif self.depth >= _DEEPEST:
-            self.tag("deep", qualname(type(value)).encode())
+            self.tag("deep", text(qualname(type(value))))
         else:
             self.feed_apart(value)
 
@@ -156,7 +156,7 @@ class Hasher:
         elif isinstance(wrapped := getattr(value, "__wrapped__", None), types.FunctionType):
             self.feed([qualname(type(value)), wrapped])  # such as functools.lru_cache makes
         elif inspect.isroutine(value) or isinstance(value, (types.ModuleType, np.ufunc)):
-            self.tag("name", qualname(value).encode())
+            self.tag("name", text(qualname(value)))
             owner = getattr(value, "__self__", None)
             if not isinstance(owner, (types.ModuleType, type, types.NoneType)):
                 self.leniently(owner)  # a built-in method of an object
@@ -285,19 +285,19 @@ class Hasher:
         self.feed(type(module))
         code = getattr(module, "code", None)  # of a scripted or captured network, whose class says nothing
         generated = isinstance(code, str)
-        self.tag("generated", code.encode() if isinstance(code, str) else b"")
+        self.tag("generated", text(code) if isinstance(code, str) else b"")
         for key in sorted(set(module.__dict__) - _MODULE_STATE):
             if not (generated and key.startswith("_")):
-                self.tag("attribute", key.encode())
+                self.tag("attribute", text(key))
                 self.leniently(module.__dict__[key])
         for kind, tensors in (("parameter", module._parameters), ("buffer", module._buffers)):
             for name, tensor in tensors.items():
-                self.tag(kind, name.encode())
+                self.tag(kind, text(name))
                 if tensor is not None and self.number(tensor):
                     self.tag("learns" if tensor.requires_grad else "fixed")
                     self.feed(tensor)
         for name, child in module._modules.items():
-            self.tag("child", name.encode())
+            self.tag("child", text(name))
             self.feed(child)
         for kind in _HOOKS:
             if hooks := getattr(module, kind, None):
@@ -307,7 +307,7 @@ class Hasher:
     def feed_class(self, kind: type) -> None:
         """Feed a class: by version where it is installed, else by source and by what its members are now."""
         for cls in kind.__mro__:
-            self.tag("class", qualname(cls).encode())
+            self.tag("class", text(qualname(cls)))
             if is_followed(cls.__module__):
                 self.tag("source", source_fingerprint(cls.__module__).encode())
             elif not without_file(cls):
@@ -322,7 +322,7 @@ class Hasher:
         if module.partition(".")[0] == OURS and isinstance(wrapped, types.FunctionType):
             self.feed_function(wrapped)  # assay only prepares what it is given (see `assay.Measure`)
             return
-        self.tag("function", qualname(function).encode())
+        self.tag("function", text(qualname(function)))
         if module and not is_followed(module) and not without_file(function):
             self.tag("version", package_version(module.partition(".")[0]).encode())
             # What a decorator of an installed package wraps is the user's own.
@@ -360,7 +360,7 @@ class StateHasher(Hasher):
     def feed_object(self, value: Any) -> None:
         """Feed any object by its public attributes; functions and classes by name."""
         if isinstance(value, (type, types.FunctionType, types.MethodType)):
-            self.tag("name", qualname(value).encode())
+            self.tag("name", text(qualname(value)))
         elif dataclasses.is_dataclass(value):
             self.feed(public(value))
         else:
@@ -378,9 +378,9 @@ class StateHasher(Hasher):
         self.tag("module")
         self.feed(dict(module.state_dict()))
         for name, child in module.named_modules():
-            self.tag("child", name.encode())
+            self.tag("child", text(name))
             self.leniently({k: v for k, v in public(child).items() if k != "training"})
 
     def feed_class(self, kind: type) -> None:
         """Feed the name of a class."""
-        self.tag("class", qualname(kind).encode())
+        self.tag("class", text(qualname(kind)))

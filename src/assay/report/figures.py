@@ -14,6 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import PercentFormatter
 
+from assay.core.names import all_showable, cut, showable
 from assay.core.plot import Plot
 from assay.report.document import DotChart, LineChart, Mark
 
@@ -22,6 +23,9 @@ _INK, _QUIET, _LINE, _BAD = "#1c2430", "#5c6675", "#d9dee5", "#b3261e"
 _MARKERS = ("o", "D", "s", "^")
 _WIDTH, _HEIGHT = 6.0, 3.7  # inches of a chart in a figure of several
 _CAPTION, _Y_LABEL = 58, 36  # characters of a caption, and of the label of the upright axis, in a line
+_LINES = 4  # of a caption or a label
+_FEW_ENTRIES = 5  # of a legend, which may stand one below the other
+_MARK_LETTERS = 6  # that the mark of a legend and the space around it are wide
 _MANY_POINTS = 40  # of a line, whose marks are then small
 _TEXT_PT = 10.0  # size of text
 _CAPTION_OF_ROWS = 42  # characters of the caption of a chart whose groups are named at its side
@@ -59,9 +63,10 @@ def drawn(charts: Sequence[DotChart | LineChart]) -> Figure:
         for part, chart in zip(parts, charts, strict=False):
             axes = _draw(part, chart)
             beside_names = isinstance(chart, DotChart) and chart.rows  # which leave less room above the chart
-            caption = "\n".join(textwrap.wrap(chart.caption, _CAPTION_OF_ROWS if beside_names else _CAPTION))
+            width = _CAPTION_OF_ROWS if beside_names else _CAPTION
+            caption = "\n".join(textwrap.wrap(showable(chart.caption), width, max_lines=_LINES, placeholder=" …"))
             axes.set_title(caption, loc="left", fontsize=10.5, fontweight="bold", color=_INK)
-            axes.set_ylabel("\n".join(textwrap.wrap(axes.get_ylabel(), _Y_LABEL)))
+            axes.set_ylabel("\n".join(textwrap.wrap(axes.get_ylabel(), _Y_LABEL, max_lines=_LINES, placeholder=" …")))
         figure.canvas.draw()  # while the style holds: ticks are made when a figure is first drawn
     return figure
 
@@ -76,6 +81,7 @@ def styled(text_pt: float = _TEXT_PT) -> Iterator[None]:
 
 
 def _draw(figure: Figure | SubFigure, chart: DotChart | LineChart) -> Any:
+    chart = all_showable(chart)
     axes: Any = figure.add_subplot()
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
@@ -87,15 +93,16 @@ def _draw(figure: Figure | SubFigure, chart: DotChart | LineChart) -> Any:
 
 def scatter(groups: Sequence[tuple[str, Any, Any]], x_label: str, y_label: str) -> bytes:
     """Draw points as PNG, each group of them (name, x, y) in a colour of its own."""
-    figure = Figure(figsize=(3.6, 2.9), dpi=130, layout="constrained")
-    axes: Any = figure.subplots()
-    for i, (name, x, y) in enumerate(groups):
-        color = mpl.colormaps["viridis"](i / max(len(groups) - 1, 1))
-        axes.scatter(x, y, s=16, color=color, label=name)
-    axes.set(xlabel=x_label, ylabel=y_label)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(fontsize=7, frameon=False)
-    return as_png(figure)
+    with styled():
+        figure = Figure(figsize=(3.6, 2.9), dpi=130, layout="constrained")
+        axes: Any = figure.subplots()
+        for i, (name, x, y) in enumerate(groups):
+            color = mpl.colormaps["viridis"](i / max(len(groups) - 1, 1))
+            axes.scatter(x, y, s=16, color=color, label=showable(name))
+        axes.set(xlabel=showable(x_label), ylabel=showable(y_label))
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(fontsize=7, frameon=False)
+        return as_png(figure)
 
 
 def _dots(axes: Any, chart: Any) -> None:
@@ -112,14 +119,21 @@ def _dots(axes: Any, chart: Any) -> None:
         values = [m.value for m in marks]
         x, y = (values, positions) if chart.rows else (positions, values)
         axes.scatter(
-            x, y, s=size, color=color, marker=shape, label=_cut(series.name, _letters(axes)), zorder=3, linewidths=0
+            x,
+            y,
+            s=size,
+            color=color,
+            marker=shape,
+            label=cut(series.name, _letters(axes, len(chart.series))),
+            zorder=3,
+            linewidths=0,
         )
         intervals = [(position(m), *m.interval) for m in marks if m.interval is not None]
         if intervals:
             draw_bars = axes.hlines if chart.rows else axes.vlines
             draw_bars(*zip(*intervals, strict=True), color=color, linewidth=1.4 if chart.spread else 2.2, zorder=2)
     n = len(chart.groups)
-    names = [_cut(name, 34 if chart.rows else 22) for name in chart.groups]
+    names = [cut(name, 34 if chart.rows else 22) for name in chart.groups]
     if chart.rows:
         axes.set_yticks(range(n), names)
         axes.set_ylim(n - 0.5, -0.5 if chart.band is None else -1.0)  # room for the name of the band
@@ -179,7 +193,7 @@ def _lines(axes: Any, chart: Any) -> None:
             marker=_MARKERS[i % 4],
             markersize=size,
             linewidth=2,
-            label=_cut(name, _letters(axes)),
+            label=cut(name, _letters(axes, len(chart.lines))),
         )
         banded = [p for p in points if p.band is not None]
         axes.fill_between(
@@ -208,22 +222,14 @@ def _width(axes: Any) -> float:
     return float(axes.figure.bbox.width / axes.figure.dpi)
 
 
-def _letters(axes: Any) -> int:
-    """How many letters of a legend fit beside each other under a chart."""
-    return int(_width(axes) * 11 / _enlarged())
+def _letters(axes: Any, entries: int) -> int:
+    """How many letters an entry of the legend under a chart may have: many entries must fit in two columns."""
+    columns = 1 if entries <= _FEW_ENTRIES else 2
+    return int(_width(axes) * 13 / _enlarged() / columns) - _MARK_LETTERS
 
 
 def _legend_columns(axes: Any) -> int:
     """How many entries of the legend fit beside each other under a chart, at least one."""
     names = axes.get_legend_handles_labels()[1]
-    longest = max(map(len, names), default=0) + 6  # with the mark and the space around it
+    longest = max(map(len, names), default=0) + _MARK_LETTERS
     return max(1, min(len(names), int(_width(axes) * 13 / _enlarged() / longest)))
-
-
-def _cut(text: str, most: int) -> str:
-    """Cut a label to at most so many characters, the last an ellipsis where some are missing.
-
-    >>> _cut("AnswerPhone", 22), _cut("a very long name of a class", 12)
-    ('AnswerPhone', 'a very long…')
-    """
-    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"

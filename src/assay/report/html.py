@@ -13,6 +13,7 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
+from assay.core.names import all_showable
 from assay.report.document import ChartGrid, Document, DotChart, LineChart
 
 _PAGE = resources.files("assay.report") / "page"
@@ -20,6 +21,7 @@ _PAGE = resources.files("assay.report") / "page"
 
 def html(document: Document) -> str:
     """Write a document as one self-contained HTML page."""
+    document = all_showable(document)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     environment.filters |= {"cell": _cell, "number": _is_number, "base64": lambda data: b64encode(data).decode()}
     environment.filters |= {"breakable": _breakable}

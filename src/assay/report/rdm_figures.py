@@ -14,6 +14,7 @@ from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 from PIL import Image
 
 from assay.core.errors import AssayError
+from assay.core.names import showable
 from assay.core.plot import Plot
 from assay.report.document import DotChart, Mark, Series
 from assay.report.figures import COLORS, plotted, styled
@@ -135,9 +136,11 @@ def rdm_figure(matrix: Array, thumbnails: Sequence[Array], title: str = "", labe
             above.set_axis_off()
             beside.set_axis_off()
         bar: Any = figure.colorbar(colored, cax=place(edge + _SIDE + 0.15, 0.05, 0.14, _SIDE / 2))
-        bar.set_label(label, color=_INK)
+        bar.set_label(showable(label), color=_INK)
         bar.outline.set_visible(False)
-        figure.text(0.01, 1 - 0.08 / height, title, ha="left", va="top", fontsize=11, fontweight="bold", color=_INK)
+        figure.text(
+            0.01, 1 - 0.08 / height, showable(title), ha="left", va="top", fontsize=11, fontweight="bold", color=_INK
+        )
         figure.canvas.draw()
     return figure
 
@@ -175,11 +178,14 @@ def mds_figure(
             axes.add_artist(AnnotationBbox(OffsetImage(picture, zoom=zoom), points[number], pad=0.12, bboxprops=frame))
         axes.margins(0.07)
         if 1 < len(names) <= 12:
-            handles = [axes.scatter([], [], s=36, color=COLORS[i % len(COLORS)], label=n) for i, n in enumerate(names)]
+            handles = [
+                axes.scatter([], [], s=36, color=COLORS[i % len(COLORS)], label=showable(n))
+                for i, n in enumerate(names)
+            ]
             figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
         if title:
-            figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold", color=_INK)
-        axes.set_title(note, loc="right", fontsize=9, color=_INK)
+            figure.suptitle(showable(title), x=0.01, ha="left", fontsize=11, fontweight="bold", color=_INK)
+        axes.set_title(showable(note), loc="right", fontsize=9, color=_INK)
         figure.canvas.draw()
     return figure
 

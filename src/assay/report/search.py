@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from assay.core.folder import Folder
+from assay.core.names import showable
 from assay.core.page import Page
 from assay.report.document import (
     Code,
@@ -25,7 +26,7 @@ from assay.report.document import (
     Table,
     Text,
 )
-from assay.report.figures import as_png
+from assay.report.figures import as_png, styled
 from assay.report.html import html
 from assay.stats.correlation import spearman
 from assay.stats.multiplicity import holm
@@ -179,22 +180,23 @@ def _pictures(search: Search, complete: pd.DataFrame) -> Pictures:
 
 
 def _scatter(x: pd.Series, y: pd.Series, log: bool) -> bytes:
-    figure = Figure(figsize=(3.6, 2.9), dpi=130, layout="constrained")
-    axes: Any = figure.subplots()
-    if pd.api.types.is_numeric_dtype(x) and not pd.api.types.is_bool_dtype(x):
-        axes.scatter(x, y, s=16, color="#0072b2")
-        if log:
-            axes.set_xscale("log")
-            axes.xaxis.set_minor_formatter(NullFormatter())
-    else:
-        levels = sorted(x.astype(str).unique())
-        axes.scatter([levels.index(str(value)) for value in x], y, s=16, color="#0072b2")
-        axes.set_xticks(range(len(levels)), levels)
-        axes.set_xlim(-0.5, len(levels) - 0.5)
-    axes.set_xlabel(str(x.name), parse_math=False)
-    axes.set_ylabel(str(y.name), parse_math=False)
-    axes.spines[["top", "right"]].set_visible(False)
-    return as_png(figure)
+    with styled():
+        figure = Figure(figsize=(3.6, 2.9), dpi=130, layout="constrained")
+        axes: Any = figure.subplots()
+        if pd.api.types.is_numeric_dtype(x) and not pd.api.types.is_bool_dtype(x):
+            axes.scatter(x, y, s=16, color="#0072b2")
+            if log:
+                axes.set_xscale("log")
+                axes.xaxis.set_minor_formatter(NullFormatter())
+        else:
+            levels = sorted(x.astype(str).unique())
+            axes.scatter([levels.index(str(value)) for value in x], y, s=16, color="#0072b2")
+            axes.set_xticks(range(len(levels)), map(showable, levels))
+            axes.set_xlim(-0.5, len(levels) - 0.5)
+        axes.set_xlabel(showable(str(x.name)))
+        axes.set_ylabel(showable(str(y.name)))
+        axes.spines[["top", "right"]].set_visible(False)
+        return as_png(figure)
 
 
 def _live(search: Search) -> LineChart:

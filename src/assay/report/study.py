@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
 from typing import Any
 
 import pandas as pd
 
+from assay.core.csv_files import read_csv
 from assay.report.document import (
     Document,
     DotChart,
@@ -57,8 +57,8 @@ def is_study(run: Run) -> bool:
 def study_document(run: Run) -> Document:
     """Read a study into a document: how well each measure predicts the gap, and the networks behind it."""
     about = json.loads(run.folder.read(f"{FOLDER}/about.json"))
-    ranking = pd.read_csv(io.BytesIO(run.folder.read(f"{FOLDER}/ranking.csv")))
-    networks = pd.read_csv(io.BytesIO(run.folder.read(f"{FOLDER}/networks.csv")))
+    ranking = read_csv(run.folder.read(f"{FOLDER}/ranking.csv"))
+    networks = read_csv(run.folder.read(f"{FOLDER}/networks.csv"))
     sections = [
         Section("Findings", (_findings(ranking, about), *_forest(ranking, about["cmi_chance"]))),
         Section("Measures", (Text(READ), Table("All statistics", ranking, NOTES, f"{FOLDER}/ranking.csv"))),

@@ -11,6 +11,7 @@ from typing import Any
 from assay.core.errors import AssayError, shown
 from assay.core.folder import Folder
 from assay.core.labels import numbered
+from assay.core.names import require_writable
 from assay.measures.base import Measure
 from assay.subject.as_subject import as_subject, is_network
 from assay.subject.subject import Subject
@@ -52,6 +53,7 @@ def _no_measure(value: Any, argument: str) -> AssayError:
 def _label(label: Any) -> str:
     if not isinstance(label, str) or not label.strip():
         raise AssayError(f"measures has the label {shown(label)}: a label must be a text that is not empty")
+    require_writable(label, "the label of a measure")
     return label
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -16,27 +15,15 @@ import pyarrow.parquet as pq
 
 from assay.core.errors import AssayError, first_line, shown
 from assay.core.folder import Folder
+from assay.core.names import file_name, writable
 from assay.runs.evidence import evidence_table
 from assay.stats.evidence import Evidence
 
 _INFO, _SUMMARY, _PROBE, _EVIDENCE = b"assay.info", b"assay.summary", b"assay.probe", b"assay.evidence"
 FOLDER = "cells"
 _DEAR_S = 0.1  # a quicker cell is not worth waiting for the disk: after a power failure it is measured anew
-_LONGEST_CHARACTERS, _LONGEST_BYTES = 60, 100
 DONE, FAILED = ".parquet", ".failed.json"
 _DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError)
-
-
-def file_name(name: str) -> str:
-    """A name as part of a file name: nothing that could lead elsewhere, and short enough for every file system.
-
-    >>> file_name("../a network"), len(file_name("网" * 80).encode())
-    ('_a_network', 99)
-    """
-    plain = re.sub(r"[^\w.+-]+", "_", name)[:_LONGEST_CHARACTERS]
-    # File systems count bytes: two such names, a fingerprint and a suffix must stay below 255.
-    whole = plain.encode()[:_LONGEST_BYTES].decode(errors="ignore")
-    return whole.lstrip(".") or "_"
 
 
 @dataclass(frozen=True)
@@ -124,6 +111,8 @@ def _as_arrow(frame: pd.DataFrame, made_by: str) -> Any:
 
 
 def _as_list(value: Any) -> Any:
+    if isinstance(value, str):
+        return writable(value)
     several = getattr(value, "ndim", 0) > 0 and not (isinstance(value, np.ndarray) and value.ndim == 1)
     return value.tolist() if several else value
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from assay.core.errors import AssayError, nearest, shown
 from assay.core.fingerprint import fingerprint
+from assay.core.names import require_writable, writable
 from assay.stimuli.clips import ArrayClip, Clip, FrameFolder
 from assay.stimuli.fades import ContrastFade, PixelFade
 from assay.stimuli.pictures import SUFFIXES, Array, Color
@@ -37,6 +38,8 @@ class Sequences:
             raise AssayError(f"no sequences in {self.source}")
         seen: set[tuple[str, str]] = set()
         for clip in self.clips:
+            for name in (clip.name, clip.condition, clip.scene):
+                require_writable(name, "the name of a clip, its condition or its scene")
             if (clip.name, clip.condition) in seen:
                 raise AssayError(f"two {clip.condition} clips are called {clip.name!r}: name them apart")
             seen.add((clip.name, clip.condition))
@@ -148,7 +151,7 @@ def load_sequences(
     if folder.is_file():
         if folder.suffix.lower() not in VIDEO_SUFFIXES:
             raise AssayError(f"{folder} is not a folder of sequences or a video ({_listed(VIDEO_SUFFIXES)})")
-        clips.append(Video(folder.stem, folder, size, color, **window))
+        clips.append(Video(writable(folder.stem), folder, size, color, **window))
     else:
         for place in [folder, *sorted(folder.iterdir())]:
             if place.is_dir():
@@ -156,7 +159,7 @@ def load_sequences(
                 if frames:
                     clips.append(FrameFolder(place.name, tuple(frames), size, color))
             elif place.suffix.lower() in VIDEO_SUFFIXES:
-                clips.append(Video(place.stem, place, size, color, **window))
+                clips.append(Video(writable(place.stem), place, size, color, **window))
     if not clips:
         raise AssayError(f"{folder} holds no sub-folder of pictures and no video ({_listed(VIDEO_SUFFIXES)})")
     if names is not None:

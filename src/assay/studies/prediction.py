@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from assay.core.csv_files import to_csv
 from assay.core.errors import AssayError
 from assay.core.folder import Folder
 from assay.core.progress import report
@@ -88,8 +89,8 @@ class Study:
 
     def write(self, folder: Folder) -> None:
         """Write the predictors and their scores into the folder of a run."""
-        folder.write(f"{FOLDER}/networks.csv", self.networks.to_csv(index=False).encode())
-        folder.write(f"{FOLDER}/ranking.csv", self.ranking.to_csv(index=False).encode())
+        folder.write(f"{FOLDER}/networks.csv", to_csv(self.networks))
+        folder.write(f"{FOLDER}/ranking.csv", to_csv(self.ranking))
         folder.write(
             f"{FOLDER}/about.json", json.dumps(self.about | {"predictors": self.predictors}, indent=1).encode()
         )

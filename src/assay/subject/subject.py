@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from assay.core.arrays import first_tensor, tensors_in, version
 from assay.core.errors import AssayError, shown
 from assay.core.fingerprint import fingerprint
+from assay.core.names import require_writable
 from assay.core.notebook import facts_as_html
 from assay.networks.imported.onnx import load_onnx
 from assay.subject.dry_run import OUTPUT, DryRun, dry_run
@@ -80,9 +81,12 @@ class Subject:
     ) -> None:
         if name is not None and (not isinstance(name, str) or not name.strip()):
             raise AssayError(f"name={shown(name)} is no name of a network: give text that is not empty, or None")
+        require_writable(name or "", "the name of a network")
         if not isinstance(recipe, str):
             raise AssayError(f"recipe={shown(recipe)} is no name of a recipe: give text, which may be empty")
         self.network = Network(module, preprocess, device, dtype, channels_last)
+        for layer, _ in self.module.named_modules():
+            require_writable(layer, "the name of a layer")
         exported = isinstance(module, torch.export.ExportedProgram)
         self.name = name or type(module if exported else self.module).__name__
         self.example = example

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from assay.core.errors import AssayError
+from assay.core.names import showable
 from assay.report.broad.charts import grand_means, per_class
 from assay.report.broad.evaluation import Evaluation
 from assay.report.broad.report import broad_document, write_broad_report
@@ -134,7 +135,7 @@ def test_graphs_are_drawn_and_can_be_read_at_laptop_and_phone_width(browser, pat
     third = charts.filter(has_text="Graph 3. Video")
     assert third.locator("svg text.absent").all_text_contents() == ["failed"]
     third.locator("svg path.mark").last.hover(force=True)
-    assert third.locator(".tip").inner_text() == grand_means(e, task(e, "video")).marks[-1].detail
+    assert third.locator(".tip").inner_text() == showable(grand_means(e, task(e, "video")).marks[-1].detail)
     page.context.close()
 
 

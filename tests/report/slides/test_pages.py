@@ -3,10 +3,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assay.core.names import showable
 from assay.report.slides.pages import Paragraphs, least_height, pages
 from assay.report.slides.pen import BOTTOM, GAP, ROOM, TOP
 from assay.report.slides.tables import Grid, across, column_widths
-from assay.report.slides.text import clean
 
 LINES = st.text(st.characters(exclude_categories=()), max_size=400)
 
@@ -14,12 +14,12 @@ LINES = st.text(st.characters(exclude_categories=()), max_size=400)
 @settings(max_examples=30)
 @given(st.lists(st.tuples(LINES, LINES), min_size=1, max_size=40), st.lists(LINES, max_size=12))
 def test_pages_keep_everything_in_order_and_within_the_slide(pairs, lines):
-    rows = tuple(((clean(a), ""), (clean(b), "good")) for a, b in pairs)
-    blocks = [Paragraphs(tuple(map(clean, lines)), bullets=True)] if lines else []
+    rows = tuple(((showable(a), ""), (showable(b), "good")) for a, b in pairs)
+    blocks = [Paragraphs(tuple(map(showable, lines)), bullets=True)] if lines else []
     filled = pages([*blocks, Grid("g", ("a", "b"), rows)])
     shown = [row for _, page in filled for block in page if isinstance(block, Grid) for row in block.rows]
     said = [line for _, page in filled for block in page if isinstance(block, Paragraphs) for line in block.lines]
-    assert shown == list(rows) and said == list(map(clean, lines))
+    assert shown == list(rows) and said == list(map(showable, lines))
     for size, page in filled:
         pieces = sum(len(b.rows if isinstance(b, Grid) else b.lines) for b in page)
         needed = sum(least_height(b, size) + GAP for b in page) - GAP

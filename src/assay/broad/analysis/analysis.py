@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ import pandas as pd
 from assay.broad.analysis.comparisons import adjust_labels, adjust_planned, by_label, compared, judged, ranked
 from assay.broad.analysis.scores import RunResult, TaskTruth, combined, scored
 from assay.broad.conditions import Contrast
+from assay.core.csv_files import read_csv, to_csv
 from assay.core.errors import AssayError
 from assay.core.folder import Folder
 
@@ -56,8 +56,7 @@ class Analysis:
     def write(self, folder: Folder) -> None:
         """Write the tables as CSV to ``analysis/``; the same analysis gives the same bytes (12 digits)."""
         for name, table in self.tables.items():
-            text = table.to_csv(index=False, float_format="%.12g", lineterminator="\n")
-            folder.write(f"analysis/{name}.csv", text.encode())
+            folder.write(f"analysis/{name}.csv", to_csv(table, float_format="%.12g"))
 
     @classmethod
     def read(cls, folder: Folder) -> Analysis:
@@ -67,8 +66,8 @@ class Analysis:
             if not folder.exists(f"analysis/{name}.csv"):
                 raise AssayError(f"{folder.url} holds no analysis/{name}.csv: analyse the results first")
             empty = {c: [""] for c, kind in columns.items() if kind != _TEXT}
-            data = io.BytesIO(folder.read(f"analysis/{name}.csv"))
-            tables[name] = pd.read_csv(data, dtype=columns, keep_default_na=False, na_values=empty)
+            data = folder.read(f"analysis/{name}.csv")
+            tables[name] = read_csv(data, dtype=columns, keep_default_na=False, na_values=empty)
         return cls(tables)
 
 

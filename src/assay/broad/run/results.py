@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from assay.broad.data.dataset import Array
+from assay.core.csv_files import read_csv, to_csv
 from assay.core.errors import AssayError, first_line
 from assay.core.folder import Folder
 
@@ -172,13 +173,13 @@ class Results:
     def write_checks(self, checks: list[dict[str, str]]) -> None:
         """Write the results of checking the systems' conformance, one check a row, for the report."""
         table = pd.DataFrame(checks, columns=list(CHECKS))
-        self.folder.write("conformance.csv", table.to_csv(index=False, lineterminator="\n").encode())
+        self.folder.write("conformance.csv", to_csv(table))
 
     def read_checks(self) -> pd.DataFrame | None:
         """Read the table that `write_checks` wrote; None if the systems were not checked."""
         if not self.folder.exists("conformance.csv"):
             return None
-        return pd.read_csv(io.BytesIO(self.folder.read("conformance.csv")), dtype=str, keep_default_na=False)
+        return read_csv(self.folder.read("conformance.csv"), dtype=str, keep_default_na=False)
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
         """Write the manifest: what was evaluated, where and when."""

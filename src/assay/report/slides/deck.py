@@ -6,6 +6,7 @@ import io
 from datetime import datetime
 from typing import Any
 
+from assay.core.names import cut, showable
 from assay.report.document import Flow
 from assay.report.slides.archive import without_times
 from assay.report.slides.flows import draw_flow
@@ -13,7 +14,7 @@ from assay.report.slides.pages import Beside, Drawn, Editable, Paragraphs, drawn
 from assay.report.slides.pen import BOTTOM, FONT, GAP, HEIGHT, LEFT, QUIET, ROOM, TOP, WIDTH, Pen
 from assay.report.slides.pictures import draw_chart, draw_editable
 from assay.report.slides.tables import Grid, draw_table
-from assay.report.slides.text import BOLD, LEADING, clean, cut, deepest, lines_of
+from assay.report.slides.text import BOLD, LEADING, deepest, lines_of
 
 CAPTION_PT = 14  # size of the captions of charts that stand side by side
 
@@ -29,12 +30,12 @@ class Deck:
 
     def __init__(self, title: str, footer: str, when: datetime) -> None:
         self.pen = Pen()
-        self.footer = clean(footer)
+        self.footer = showable(footer)
         self.show: Any = self.pen.pptx.Presentation()
         self.show.slide_width = self.pen.inches(WIDTH)
         self.show.slide_height = self.pen.inches(HEIGHT)
         properties = self.show.core_properties
-        properties.title = clean(title)[:250]
+        properties.title = showable(title)[:250]
         properties.author = "assay"
         properties.last_modified_by = "assay"
         properties.created = properties.modified = properties.last_printed = when
@@ -74,13 +75,13 @@ class Deck:
         head = slide.shapes.title
         head.left, head.top = self.pen.inches(LEFT), self.pen.inches(0.3)
         head.width, head.height = self.pen.inches(ROOM), self.pen.inches(0.8)
-        title = cut(clean(title), 150)
+        title = cut(showable(title), 150)
         size = next(
             (s for s in (24, 20, 18, 16) if lines_of(title, s, ROOM - 0.2, BOLD) * s * LEADING / 72 <= 0.75), 14
         )
         self.pen.fill(head.text_frame, [title], size, bold=True)
         head.text_frame.vertical_anchor = self.pen.pptx.enum.text.MSO_ANCHOR.MIDDLE
-        slide.notes_slide.notes_text_frame.text = clean(notes)
+        slide.notes_slide.notes_text_frame.text = showable(notes)
         return slide
 
     def _draw(self, slide: Any, block: Drawn, top: float, size: float, room: float) -> float:

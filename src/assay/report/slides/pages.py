@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from assay.core.names import cut, showable
 from assay.report.document import Code, DotChart, Facts, Findings, Flow, Items, LineChart, Strip, Table, Text
 from assay.report.slides.pen import BOTTOM, GAP, ROOM, TOP
 from assay.report.slides.tables import Grid, across, column_widths, row_heights
-from assay.report.slides.text import LEADING, MONO, PLAIN, cell_text, clean, cut, lines_of, whole_text
+from assay.report.slides.text import LEADING, MONO, PLAIN, cell_text, lines_of, whole_text
 
 SIZES = (18, 16)  # of text; tables are two points smaller, and 14 points is the least that a hall can read
 
@@ -43,11 +44,11 @@ Drawn = Paragraphs | Grid | DotChart | LineChart | Editable | Beside | Flow
 def drawn(block: Any) -> Drawn:
     """A block of a document as it is drawn on a slide."""
     if isinstance(block, Text):
-        return Paragraphs((cut(clean(block.text), 700),))
+        return Paragraphs((cut(showable(block.text), 700),))
     if isinstance(block, Items):
-        return Paragraphs(tuple(cut(clean(item), 700) for item in block.items), bullets=True)
+        return Paragraphs(tuple(cut(showable(item), 700) for item in block.items), bullets=True)
     if isinstance(block, Code):
-        return Paragraphs(tuple(clean(line) for line in block.text.splitlines()), mono=True)
+        return Paragraphs(tuple(showable(line) for line in block.text.splitlines()), mono=True)
     if isinstance(block, Facts):
         return _grid("Facts", (), [[(v, "") for v in row] for row in block.rows])
     if isinstance(block, Findings):

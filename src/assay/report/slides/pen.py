@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from assay.core.errors import optional
-from assay.report.slides.text import LEADING, clean, cut
+from assay.core.names import cut, showable
+from assay.report.slides.text import LEADING
 
 WIDTH, HEIGHT = 13.333, 7.5  # inches: 16:9
 LEFT, TOP, BOTTOM, GAP = 0.5, 1.25, 6.95, 0.15
@@ -49,7 +50,7 @@ class Pen:
             if bullets:
                 paragraph.space_after = self.util.Pt(size * 0.35)
             run = paragraph.add_run()
-            run.text = ("• " if bullets else "") + clean(line)
+            run.text = ("• " if bullets else "") + showable(line)
             run.font.size, run.font.bold, run.font.name = self.util.Pt(size), bold, font
             run.font.color.rgb = self.rgb(color)
 
@@ -73,5 +74,5 @@ class Pen:
 def describe(shape: Any, name: str, description: str) -> None:
     """Give a shape a name and an alternative text."""
     properties = shape._element.xpath("./*[1]/p:cNvPr")[0]
-    properties.set("name", cut(clean(name), 120))
-    properties.set("descr", cut(clean(description), 1000))
+    properties.set("name", cut(showable(name), 120))
+    properties.set("descr", cut(showable(description), 1000))

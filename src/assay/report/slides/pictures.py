@@ -7,10 +7,10 @@ import math
 from typing import Any
 
 from assay.core.errors import optional
+from assay.core.names import showable
 from assay.report.document import DotChart, LineChart
 from assay.report.figures import COLORS, picture
 from assay.report.slides.pen import FONT, LINE, QUIET, Pen, describe
-from assay.report.slides.text import clean
 
 TEXT_PT = 14.0  # size of text on pictures of charts, and on charts that can be edited
 
@@ -27,10 +27,12 @@ def draw_editable(pen: Pen, slide: Any, chart: DotChart, x: float, y: float, w: 
     """Draw a chart with one mark a group as one that can be edited, its intervals as error bars."""
     data = optional("pptx.chart.data", "slides", "writing slides").CategoryChartData(number_format="0.000")
     absent = dict(chart.absent)
-    data.categories = [clean(name + (f" ({absent[i]})" if i in absent else "")) for i, name in enumerate(chart.groups)]
+    data.categories = [
+        showable(name + (f" ({absent[i]})" if i in absent else "")) for i, name in enumerate(chart.groups)
+    ]
     marks = {m.group: m for m in chart.marks}
     values = [marks[i].value if i in marks else None for i in range(len(chart.groups))]
-    data.add_series(clean(chart.value_label), values)
+    data.add_series(showable(chart.value_label), values)
     kind = pen.pptx.enum.chart.XL_CHART_TYPE.LINE_MARKERS
     shape = slide.shapes.add_chart(kind, *pen.box(x, y, w, h), data)
     describe(shape, f"{chart.caption} (can be edited)", chart.alt)

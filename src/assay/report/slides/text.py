@@ -1,4 +1,4 @@
-"""How many lines a text takes on a slide, and how it is cleaned and cut to fit."""
+"""How many lines a text takes on a slide, and how it is cut to fit."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 import matplotlib
 from PIL import ImageFont
+
+from assay.core.names import cut, showable
 
 PLAIN, BOLD, MONO = "DejaVuSans", "DejaVuSans-Bold", "DejaVuSansMono"  # the fonts in which text is measured
 LEADING = 1.2  # distance of lines in sizes of the text; written into the slides, because fonts have different defaults
@@ -53,15 +55,6 @@ def deepest(texts: list[str], size: float, width: float) -> int:
     return max(lines_of(text, size, width) for text in texts)
 
 
-def clean(text: str) -> str:
-    """Make text that XML can hold: control characters and halves of surrogate pairs are replaced.
-
-    >>> clean("red: \\x1b[31m")
-    'red: �[31m'
-    """
-    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]", "�", text)
-
-
 def longest_word(text: str, size: float, face: str = PLAIN) -> float:
     """Width in inches of the widest word of a text, which a column needs so that no word is broken."""
     return max(inches_of(word, size, face) for word in re.split(r"[ \t\n]", text))
@@ -75,7 +68,7 @@ def whole_text(value: Any) -> str:
     """
     if isinstance(value, float):
         return "–" if value != value else f"{value:.3f}"
-    return clean(str(value)).replace("\n", " ")
+    return showable(str(value)).replace("\n", " ")
 
 
 def cell_text(value: Any) -> str:
@@ -87,12 +80,3 @@ def cell_text(value: Any) -> str:
     text = re.sub(r"\b(\d) v (\d)\b", "\\1\u00a0v\u00a0\\2", whole_text(value))  # contrasts stay on one line
     words = text.split()
     return cut(text if len(words) <= WORDS else " ".join(words[:WORDS]) + "…", _LONGEST)
-
-
-def cut(text: str, most: int) -> str:
-    """Cut a text to at most so many characters, the last an ellipsis where some are missing.
-
-    >>> cut("AnswerPhone", 22), cut("a very long name of a class", 12)
-    ('AnswerPhone', 'a very long…')
-    """
-    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from assay.core.csv_files import read_csv, to_csv
 from assay.core.errors import AssayError
 from assay.core.folder import Folder
 from assay.studies.search.plan import COLUMNS, SearchPlan
@@ -63,8 +63,8 @@ class Search:
 
     def write(self, folder: Folder) -> None:
         """Write the tables into the folder of a run."""
-        folder.write(f"{FOLDER}/trials.csv", self.trials.to_csv(index=False).encode())
-        folder.write(f"{FOLDER}/live.csv", self.live.to_csv(index=False).encode())
+        folder.write(f"{FOLDER}/trials.csv", to_csv(self.trials))
+        folder.write(f"{FOLDER}/live.csv", to_csv(self.live))
         folder.write(f"{FOLDER}/about.json", json.dumps(self.about, indent=1, default=str).encode())
 
 
@@ -137,8 +137,8 @@ def read_search(path: str) -> Search:
     folder = Folder(path)
     if not is_search(folder):
         raise AssayError(f"{path} is no folder of a search: it has no {FOLDER}/about.json")
-    trials = pd.read_csv(io.BytesIO(folder.read(f"{FOLDER}/trials.csv")), dtype={"ended_by": str, "error": str})
+    trials = read_csv(folder.read(f"{FOLDER}/trials.csv"), dtype={"ended_by": str, "error": str})
     trials = trials.fillna({"ended_by": "", "error": ""})
-    live = pd.read_csv(io.BytesIO(folder.read(f"{FOLDER}/live.csv")))
+    live = read_csv(folder.read(f"{FOLDER}/live.csv"))
     about = folder.read_json(f"{FOLDER}/about.json")
     return Search(trials, live, about, path)

@@ -98,6 +98,7 @@ def prepared(fuzzer: Fuzzer) -> Iterator[Path]:
         warnings.simplefilter("ignore")
         shared = Path(place, "shared")
         shared.mkdir()
+        Path(place).chmod(0o755)  # a case may become another user
         fuzzer.prepare(shared)
         yield shared
 
@@ -237,22 +238,31 @@ def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def main(fuzzers: dict[str, Fuzzer], words: list[str]) -> int:
-    """Run fuzzers as the command line asks, print each failure with the command that repeats it, and count them."""
+def main(fuzzers: dict[str, Fuzzer], quick: dict[str, Fuzzer], words: list[str]) -> int:
+    """Run fuzzers as the command line asks, print each failure with the command that repeats it, and count them.
+
+    Args:
+        fuzzers: The fuzzers by name.
+        quick: Those that only the tests use, which are run where they are named.
+        words: The command line.
+    """
     import argparse
 
+    known = fuzzers | quick
+
     parser = argparse.ArgumentParser(description="Give assay what no person would write, and see that it holds.")
-    parser.add_argument("fuzzers", nargs="*", choices=[*fuzzers, []], help="which; all by default")
+    parser.add_argument("fuzzers", nargs="*", choices=[*known, []], help="which; all by default")
     parser.add_argument("--seed", type=int, default=0, help="seed of all chance")
     parser.add_argument("--cases", type=int, default=2000, help="how many cases of each fuzzer")
+    parser.add_argument("--from", dest="first", type=int, default=0, help="number of the first of them")
     parser.add_argument("--case", type=int, help="run this one alone, and print its traceback")
     asked = parser.parse_args(words)
     failures = 0
     for name in asked.fuzzers or list(fuzzers):
-        numbers = range(asked.cases) if asked.case is None else [asked.case]
+        numbers = range(asked.first, asked.first + asked.cases) if asked.case is None else [asked.case]
         began, wrong, refused = time.monotonic(), [], 0
-        with prepared(fuzzers[name]) as shared:
-            for verdict in verdicts(name, fuzzers[name], shared, asked.seed, numbers):
+        with prepared(known[name]) as shared:
+            for verdict in verdicts(name, known[name], shared, asked.seed, numbers):
                 if verdict.wrong or asked.case is not None:
                     _print(f"{verdict}\n{verdict.details if asked.case is not None else ''}")
                 wrong += [verdict] * bool(verdict.wrong)

@@ -15,4 +15,6 @@ if __name__ == "__main__":
     sys.path[:0] = [str(HERE.parent), str(HERE.parent / "kits")]
     from fuzz import harness
 
-    sys.exit(harness.main({name: importlib.import_module(f"fuzz.{name}") for name in NAMES}, sys.argv[1:]))
+    fuzzers = {name: importlib.import_module(f"fuzz.{name}") for name in NAMES}
+    quick = {f"{name}-quick": module.QUICK for name, module in fuzzers.items() if hasattr(module, "QUICK")}
+    sys.exit(harness.main(fuzzers, quick, sys.argv[1:]))

@@ -11,8 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from assay.core.errors import AssayError, first_line
+from assay.core.errors import AssayError
 from assay.core.folder import Folder
+from assay.core.reading import reading
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -20,32 +21,36 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     if not path.exists():
         raise AssayError(f"weights={path}: no such file")
     if path.suffix == ".safetensors":
-        from safetensors import SafetensorError
         from safetensors.torch import load_file
 
-        try:
+        with reading(path, "safetensors", f"weights={path} is damaged, or a file of another kind"):
             return dict(load_file(path))
-        except (SafetensorError, OSError) as error:
-            raise AssayError(f"weights={path} cannot be read as safetensors ({error})") from error
-    try:
-        loaded = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        raise AssayError(
-            f"weights={path} holds more than tensors and was not loaded, because loading it could run code: "
-            "save it as safetensors, or as a state_dict"
-        ) from error
-    except OSError as error:
-        raise AssayError(f"weights={path} cannot be read ({first_line(error)})") from error
-    except Exception as error:  # a damaged file fails in many ways: zip, EOF, struct, runtime errors
-        raise AssayError(
-            f"weights={path} cannot be read as a torch checkpoint: it is damaged, or a file of another kind"
-        ) from error
+    with reading(path, "a torch checkpoint", f"weights={path} is damaged, or a file of another kind"):
+        try:
+            loaded = torch.load(path, map_location="cpu", weights_only=True)
+        except pickle.UnpicklingError as error:
+            raise HoldsCode(path) from error
     for key in ("state_dict", "model"):
         if isinstance(loaded, Mapping) and isinstance(loaded.get(key), Mapping):
             loaded = loaded[key]
-    if not isinstance(loaded, Mapping) or not all(isinstance(v, Tensor) for v in loaded.values()):
+    named = isinstance(loaded, Mapping) and all(isinstance(name, str) for name in loaded)
+    if not named or not all(isinstance(v, Tensor) for v in loaded.values()):
         raise AssayError(f"weights={path} is not a mapping of names to tensors")
     return dict(loaded)
+
+
+class HoldsCode(AssayError):
+    """A checkpoint that was not loaded, because it is a pickle of more than tensors.
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"weights={path} holds more than tensors and was not loaded, because loading it could run code: "
+            "save it as safetensors, or as a state_dict"
+        )
 
 
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:
@@ -61,13 +66,10 @@ def write_checkpoint(path: Path, tensors: dict[str, Tensor], progress: dict[str,
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read the tensors of a checkpoint and the progress of its training."""
-    from safetensors import SafetensorError, safe_open
+    from safetensors import safe_open
 
-    try:
-        with safe_open(path, "pt") as file:
-            progress = json.loads((file.metadata() or {})["progress"])
-            if not isinstance(progress, dict):
-                raise ValueError("its progress is no mapping")
-            return {name: file.get_tensor(name) for name in file.keys()}, progress  # noqa: SIM118
-    except (SafetensorError, OSError, KeyError, ValueError) as error:
-        raise AssayError(f"checkpoint={path} cannot be read ({error}): delete it to begin anew") from error
+    with reading(path, "a checkpoint of training", "delete it to begin anew"), safe_open(path, "pt") as file:
+        progress = json.loads((file.metadata() or {})["progress"])
+        if not isinstance(progress, dict):
+            raise ValueError("its progress is no mapping")
+        return {name: file.get_tensor(name) for name in file.keys()}, progress  # noqa: SIM118

@@ -16,13 +16,11 @@ from typing import Any
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
-from assay.core.errors import AssayError, first_line
+from assay.core.errors import AssayError
+from assay.core.reading import FileMissing, reading
 
+__all__ = ["FileMissing", "Folder", "alive"]
 _TEMPORARY = ".tmp-"
-
-
-class FileMissing(AssayError):
-    """A file that should be in a folder is not there."""
 
 
 @dataclass(frozen=True)
@@ -54,32 +52,20 @@ class Folder:
 
     def read(self, name: str) -> bytes:
         """Read all bytes of a file; an error of one sentence where it is missing or cannot be read."""
-        with self.open(name) as file:
-            try:
-                data: bytes = file.read()
-            except OSError as error:
-                raise self._unreadable(name, error) from error
+        with reading(self.path(name)), self._place[0].open(self.path(name), "rb") as file:
+            data: bytes = file.read()
         return data
 
-    def read_json(self, name: str) -> Any:
+    def read_json(self, name: str, remedy: str = "") -> Any:
         """Read a JSON file; an error of one sentence where it is missing, cannot be read, or is no JSON."""
         data = self.read(name)
-        try:
+        with reading(self.path(name), remedy=remedy):
             return json.loads(data)
-        except ValueError as error:
-            raise AssayError(f"{self.path(name)} is damaged: it is no whole JSON file ({first_line(error)})") from error
 
     def open(self, name: str) -> Any:
         """Open a file for reading; an error of one sentence where it is missing or cannot be read."""
-        try:
+        with reading(self.path(name)):
             return self._place[0].open(self.path(name), "rb")
-        except OSError as error:
-            raise self._unreadable(name, error) from error
-
-    def _unreadable(self, name: str, error: OSError) -> AssayError:
-        if isinstance(error, FileNotFoundError):
-            return FileMissing(f"{self.path(name)} is not there")
-        return AssayError(f"{self.path(name)} cannot be read ({error.strerror or first_line(error)})")
 
     def names(self, folder: str, suffix: str) -> list[str]:
         """Names of the files in a sub-folder that end in ``suffix``, sorted."""
@@ -90,10 +76,8 @@ class Folder:
             raise AssayError(
                 f"{self.path(folder)} is a file where a folder is wanted: move it, or choose another place"
             )
-        try:
+        with reading(self.path(folder)):
             names = [PurePosixPath(p).name for p in fs.ls(self.path(folder), detail=False, refresh=True)]
-        except OSError as error:
-            raise self._unreadable(folder, error) from error
         return sorted(f"{folder}/{n}" for n in names if n.endswith(suffix) and not n.startswith(_TEMPORARY))
 
     def write(self, name: str, data: bytes | memoryview, durable: bool = True) -> None:

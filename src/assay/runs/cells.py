@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,17 +14,19 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from assay.core.errors import AssayError, first_line, shown
+from assay.core.errors import AssayError, shown
 from assay.core.folder import Folder
 from assay.core.names import file_name, writable
+from assay.core.reading import reading
+from assay.core.records import record_of
 from assay.runs.evidence import evidence_table
 from assay.stats.evidence import Evidence
 
 _INFO, _SUMMARY, _PROBE, _EVIDENCE = b"assay.info", b"assay.summary", b"assay.probe", b"assay.evidence"
+_DIGEST, _NO_DIGEST = b"assay.digest", b"assay.digest".ljust(64, b"0")
 FOLDER = "cells"
 _DEAR_S = 0.1  # a quicker cell is not worth waiting for the disk: after a power failure it is measured anew
 DONE, FAILED = ".parquet", ".failed.json"
-_DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError)
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class CellKey:
     @property
     def stem(self) -> str:
         """File name without suffix."""
-        return f"{FOLDER}/{file_name(self.subject)}--{file_name(self.measure)}--{self.fingerprint[:16]}"
+        return f"{FOLDER}/{file_name(self.subject)}--{file_name(self.measure)}--{file_name(self.fingerprint[:16])}"
 
     @property
     def done(self) -> str:
@@ -68,8 +71,7 @@ class CellInfo:
     @classmethod
     def from_json(cls, data: bytes) -> CellInfo:
         """Read a record; fields that a newer version added are passed over."""
-        known = {f.name for f in fields(cls)}
-        return cls(**{name: value for name, value in json.loads(data).items() if name in known})
+        return record_of(cls, json.loads(data))
 
 
 @dataclass(frozen=True)
@@ -136,44 +138,61 @@ def write_cell(folder: Folder, key: CellKey, info: CellInfo, tables: CellTables 
         extra[_SUMMARY] = _parquet(tables.summary)
     if tables.evidence is not None:
         extra[_EVIDENCE] = _parquet(tables.evidence)
-    whole = _parquet(tables.table.replace_schema_metadata(_metadata(tables.table) | extra))
-    folder.write(key.done, whole, durable=info.seconds > _DEAR_S)
+    whole = _parquet(tables.table.replace_schema_metadata(_metadata(tables.table) | extra | {_DIGEST: _NO_DIGEST}))
+    folder.write(key.done, whole.replace(_NO_DIGEST, _digest(whole)), durable=info.seconds > _DEAR_S)
 
 
-def read_cell(folder: Folder, name: str) -> tuple[CellInfo, CellTables | None]:
-    """Read a cell back; a damaged file is an error that names it."""
-    data = folder.read(name)
-    try:
-        if name.endswith(FAILED):
+def read_cell(folder: Folder, key: CellKey, name: str) -> tuple[CellInfo, CellTables | None]:
+    """Read a cell back, from its file when it is done or when it failed; a damaged file is an error that names it."""
+    if name == key.failed:
+        data = folder.read(name)
+        with reading(folder.path(name), remedy=_ANEW):
             return CellInfo.from_json(data), None
-        table = pq.ParquetFile(io.BytesIO(data)).read()
+    table, info = _read(folder, key)
+    with reading(folder.path(name), remedy=_ANEW):
         metadata = _metadata(table)
-        info = CellInfo.from_json(metadata.pop(_INFO))
-        metadata.pop(_PROBE, None)
-        summary = metadata.pop(_SUMMARY, None)
-        evidence = metadata.pop(_EVIDENCE, None)
+        summary, evidence = (metadata.pop(part, None) for part in (_SUMMARY, _EVIDENCE))
+        for part in (_INFO, _PROBE, _DIGEST):
+            metadata.pop(part, None)
         table = table.replace_schema_metadata(metadata)
         short = table if summary is None else pq.ParquetFile(io.BytesIO(summary)).read()
         numbers = None if evidence is None else pq.ParquetFile(io.BytesIO(evidence)).read()
         return info, CellTables(table, short, numbers)
-    except _DAMAGE as error:
-        raise _damaged(folder, name, error) from error
 
 
-def read_probe(folder: Folder, name: str) -> bytes:
-    """The answer to the probe that a finished cell keeps, empty where it keeps none; without reading its tables."""
-    try:
-        with folder.open(name) as file:
-            metadata = pq.ParquetFile(file).metadata.metadata or {}
+def read_probe(folder: Folder, key: CellKey) -> bytes:
+    """The answer to the probe that a finished cell keeps, empty where it keeps none; the cell is whole."""
+    table, _ = _read(folder, key)
+    return _metadata(table).get(_PROBE, b"")
+
+
+def _read(folder: Folder, key: CellKey) -> tuple[pa.Table, CellInfo]:
+    """The table of a finished cell, with all that it carries, and its record; an error unless it is whole and its own.
+
+    Parquet does not notice most flipped bits; a cell therefore carries a digest of its file. Cells of before have none.
+    """
+    data = folder.read(key.done)
+    with reading(folder.path(key.done), remedy=_ANEW):
+        table = pq.ParquetFile(io.BytesIO(data)).read()
+        metadata = _metadata(table)
+        digest = metadata.get(_DIGEST)
+        whole = digest is None or (digest and digest == _digest(data.replace(digest, _NO_DIGEST)))
+        if not whole:
+            raise ValueError("it is not as it was written")
         if _INFO not in metadata:
             raise ValueError("it holds no record")
-        return bytes(metadata.get(_PROBE, b""))
-    except _DAMAGE as error:
-        raise _damaged(folder, name, error) from error
+        info = CellInfo.from_json(metadata[_INFO])
+        if info.fingerprint != key.fingerprint:
+            raise ValueError(f"it is the cell of {info.subject} and {info.measure}, by another key")
+        return table, info
 
 
-def _damaged(folder: Folder, name: str, error: Exception) -> AssayError:
-    return AssayError(f"{folder.path(name)} is damaged ({first_line(error)}): delete it and run the plan again")
+_ANEW = "delete it and run the plan again"
+
+
+def _digest(data: bytes) -> bytes:
+    """A hash of a file that has zeros where its digest will be, as many characters."""
+    return hashlib.sha256(data).hexdigest().encode()
 
 
 def _metadata(table: pa.Table) -> dict[bytes, bytes]:

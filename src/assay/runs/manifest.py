@@ -8,15 +8,16 @@ import os
 import platform
 import subprocess
 import sys
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any
 
-from assay.core.errors import AssayError, first_line
+from assay.core.errors import AssayError
 from assay.core.folder import Folder
+from assay.core.reading import reading
+from assay.core.records import record_of
 from assay.runs.cells import FOLDER, CellKey
 
 FORMAT = 2
@@ -84,25 +85,20 @@ class Manifest:
     @classmethod
     def read(cls, folder: Folder) -> Manifest:
         """Read that of a run; one of an older format is understood, one of a newer format is an error that says so."""
-        data = folder.read_json(MANIFEST)
-        try:
+        data = folder.read_json(MANIFEST, _ANEW)
+        with reading(folder.path(MANIFEST), remedy=_ANEW):
             if not isinstance(data, dict):
                 raise TypeError("it is no mapping")
             _require_known_format(data.get("format", 1), folder)
             subjects = {
-                name: _record(SubjectRecord, {"network": record.get("class", ""), **record})
+                name: record_of(SubjectRecord, {"network": record.get("class", ""), **record})
                 for name, record in data["subjects"].items()
             }
-            measures = {label: _record(MeasureRecord, record) for label, record in data["measures"].items()}
-            cells = [_record(CellKey, cell) for cell in data["cells"]]
-            parts = {"subjects": subjects, "measures": measures, "cells": cells}
-            manifest: Manifest = _record(cls, {**data, "format": data.get("format", 1), **parts})
-            return manifest
-        except (KeyError, TypeError, AttributeError) as error:
-            damage = f"{type(error).__name__}: {first_line(error)}"
-            raise AssayError(
-                f"{folder.path(MANIFEST)} is damaged ({damage}): run the plan again; cells that are done are kept"
-            ) from error
+            measures = {label: record_of(MeasureRecord, record) for label, record in data["measures"].items()}
+            cells = [record_of(CellKey, cell) for cell in data["cells"]]
+            plain = {**data, "format": data.get("format", 1)}
+            manifest = record_of(cls, plain | {name: type(plain[name])() for name in _OF_A_RUN})
+            return replace(manifest, subjects=subjects, measures=measures, cells=cells)
 
     @classmethod
     def read_if_there(cls, folder: Folder) -> Manifest | None:
@@ -114,7 +110,7 @@ class Manifest:
             return None
         try:
             data = json.loads(folder.read(MANIFEST))
-        except ValueError:  # cut short: assay's own if it lies beside the cells of a run
+        except (ValueError, RecursionError):  # cut short: assay's own if it lies beside the cells of a run
             ours = folder.exists(FOLDER)
         else:
             ours = isinstance(data, dict) and data.keys() >= _OF_A_RUN
@@ -132,6 +128,7 @@ class Manifest:
 
 
 _OF_A_RUN = {"subjects", "measures", "cells"}
+_ANEW = "run the plan again, which writes it anew; cells that are done are kept"
 
 
 def _require_known_format(number: Any, folder: Folder) -> None:
@@ -142,35 +139,6 @@ def _require_known_format(number: Any, folder: Folder) -> None:
             f"{folder.path(MANIFEST)} was written by a newer assay (format {number}; this one knows up to {FORMAT}): "
             "update assay, or choose another folder"
         )
-
-
-def _record(kind: type[Any], data: dict[str, Any]) -> Any:
-    """A record from its fields, whose types are checked; those it does not know are passed over."""
-    hints = _HINTS[kind]
-    known = {name: value for name, value in data.items() if name in hints}
-    for name, value in known.items():
-        if not _fits(value, hints[name]):
-            raise TypeError(f"{name} is {type(value).__name__} {str(value)[:40]!r}")
-    return kind(**known)
-
-
-_HINTS: dict[type[Any], dict[str, Any]] = {
-    kind: get_type_hints(kind) for kind in (SubjectRecord, MeasureRecord, CellKey, Manifest)
-}
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value has the type of a field; of containers, also what they hold."""
-    if hint is Any:
-        return True
-    origin, inside = get_origin(hint), get_args(hint)
-    if origin is UnionType:
-        return any(_fits(value, one) for one in inside)
-    if origin is list:
-        return isinstance(value, list) and all(_fits(item, inside[0]) for item in value)
-    if origin is dict:
-        return isinstance(value, dict) and all(_fits(item, inside[1]) for item in value.values())
-    return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
 
 
 def now() -> str:

@@ -105,12 +105,12 @@ class Run:
     @cached_property
     def cells(self) -> list[CellInfo]:
         """How each cell went; those not done yet are absent."""
-        return [read_cell(self.folder, name)[0] for _, name in self._files]
+        return [read_cell(self.folder, key, name)[0] for key, name in self._files]
 
     @property
     def failures(self) -> list[CellInfo]:
         """The cells that failed, each with its error and traceback."""
-        return [read_cell(self.folder, name)[0] for key, name in self._files if name == key.failed]
+        return [read_cell(self.folder, key, name)[0] for key, name in self._files if name == key.failed]
 
     @property
     def done(self) -> int:
@@ -216,7 +216,7 @@ class Run:
         """The tables of one measure, kept from one call to the next: a report reads them several times."""
         if measure not in self._read:
             names = [(key, name) for key, name in self._files if key.measure == measure and name == key.done]
-            cells = [(key.subject, read_cell(self.folder, name)[1]) for key, name in names]
+            cells = [(key.subject, read_cell(self.folder, key, name)[1]) for key, name in names]
             self._read[measure] = [(subject, tables) for subject, tables in cells if tables is not None]
         return self._read[measure]
 

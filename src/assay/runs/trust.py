@@ -26,7 +26,7 @@ class Trust:
     def still_true(self, key: CellKey) -> bool:
         """Compare the answer to the probe that a cell keeps with the answer now; say in the log why it is not."""
         try:
-            kept = read_probe(self.folder, key.done)
+            kept = read_probe(self.folder, key)
             if kept and kept not in self.differences:
                 then = Probe.from_json(json.loads(kept))
                 answer = self.subject.probe(then.inputs)

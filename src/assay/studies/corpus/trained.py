@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 import torch
@@ -23,18 +23,19 @@ from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
 from assay.core.folder import Folder
 from assay.core.progress import report
+from assay.core.reading import reading
 from assay.plans.settings import Node
 from assay.runs.executor import Job, Lost, Resources, Workers, execute
 from assay.stimuli.labelled import Labelled
 from assay.stimuli.transforms import Normalize
 from assay.studies.corpus.corpus import Corpus, accuracy
 from assay.studies.corpus.plan import CorpusPlan, corpus_plan
+from assay.studies.corpus.stored import MANIFEST, CorpusManifest, StoredNetworks
 from assay.subject.source import load_weights
 from assay.subject.subject import Subject
 from assay.training import Trained, train_many
 
 log = logging.getLogger(__name__)
-MANIFEST = "corpus.json"
 
 
 class TrainedCorpus(Corpus):
@@ -44,23 +45,29 @@ class TrainedCorpus(Corpus):
         plan: The plan by which the corpus was made.
         folder: Where the corpus is; by default where the plan says.
         device: Device on which its networks run; by default the plan's.
+        damaged: What becomes of a network whose files are damaged: an error, or ``"left out"``, to be trained anew.
     """
 
-    def __init__(self, plan: CorpusPlan, folder: str | None = None, device: str | None = None) -> None:
+    def __init__(
+        self,
+        plan: CorpusPlan,
+        folder: str | None = None,
+        device: str | None = None,
+        damaged: Literal["error", "left out"] = "error",
+    ) -> None:
         self.plan = plan
         self.folder = Folder(folder or plan.folder)
         self.device = str(device_named(device or plan.device))
         self.name = Path(self.folder.url).name
         self._train, self._test = plan.data.load(plan.seed)
         self.mean, self.std = channel_statistics(self.train)
-        if self.folder.exists(MANIFEST):
-            recorded = json.loads(self.folder.read(MANIFEST))["made_of"]
-            if recorded != self.made_of:
-                raise AssayError(
-                    f"corpus {self.folder.url} was made by another plan (other data, grid or training): "
-                    "give another folder, or delete it"
-                )
-        self.read()
+        if self.folder.exists(MANIFEST) and CorpusManifest.read(self.folder).made_of != self.made_of:
+            raise AssayError(
+                f"corpus {self.folder.url} was made by another plan (other data, grid or training): "
+                "give another folder, or delete it"
+            )
+        self.stored = StoredNetworks(self.folder, plan.combinations())
+        self._show(self.stored.rows() if damaged == "error" else [*self.stored.whole_rows().values()])
 
     @property
     def train(self) -> Labelled:
@@ -79,7 +86,9 @@ class TrainedCorpus(Corpus):
 
     def read(self) -> None:
         """Read which networks are trained now, and how each training ended."""
-        rows = [json.loads(self.folder.read(name)) for name in self.folder.names("networks", ".json")]
+        self._show(self.stored.rows())
+
+    def _show(self, rows: list[dict[str, Any]]) -> None:
         trained = pd.DataFrame(rows, columns=[*self._columns])
         status = trained["status"]
         usable = status == "stopped" if self._has_criterion else status != "diverged"
@@ -112,8 +121,7 @@ class TrainedCorpus(Corpus):
         """Load a network with its trained weights, standardising its input as in training."""
         self.require(network)
         module = self.plan.build(self.plan.combinations()[network], self.train)
-        weights = Path(self.folder.path(f"networks/{network}.safetensors"))
-        load_weights(module, weights)
+        load_weights(module, self.stored.weights(network))
         return self._wrapped(module, network)
 
     def _wrapped(self, module: nn.Module, name: str) -> Subject:
@@ -138,12 +146,9 @@ def load_corpus(folder: str | Path, data: str | Path | None = None, device: str 
     store = Folder(str(folder))
     if not store.exists(MANIFEST):
         raise AssayError(f"{folder} is not a corpus: it has no {MANIFEST}")
-    try:
-        manifest = json.loads(store.read(MANIFEST))
-        root = Node(manifest["plan"], Path(manifest["file"]))
-    except (ValueError, KeyError) as error:
-        raise AssayError(f"{store.path(MANIFEST)} is damaged ({error})") from error
-    plan = corpus_plan(root)
+    manifest = CorpusManifest.read(store)
+    with reading(store.path(MANIFEST), "the manifest of a corpus", "restore it, or train again by its plan"):
+        plan = corpus_plan(Node(manifest.plan, Path(manifest.file)))
     if data is not None:
         plan = replace(plan, data=replace(plan.data, path=Path(data)))
     return TrainedCorpus(plan, str(folder), device)
@@ -164,7 +169,7 @@ def train_corpus(
         ray: True for a Ray cluster found or started here, or the address of one; it must see the corpus's folder.
     """
     workers = Workers(processes=processes, ray=ray)
-    corpus = TrainedCorpus(plan, folder)
+    corpus = TrainedCorpus(plan, folder, damaged="left out")
     store = corpus.folder
     combinations = plan.combinations()
     for number, (name, hyperparameters) in enumerate(combinations.items()):
@@ -180,8 +185,9 @@ def train_corpus(
         about = {"file": plan.file, "plan": dict(plan.text), "data": corpus.train.description}
         manifest = {"made_of": corpus.made_of, **about}
         store.write(MANIFEST, json.dumps(manifest, indent=1, default=str).encode())
-    missing = [name for name in combinations if not store.exists(f"networks/{name}.json")]
-    for name in combinations.keys() - set(missing):  # left where a process was killed just after writing the result
+    trained = {*corpus.table["network"], *corpus.left_out["network"]}
+    missing = [name for name in combinations if name not in trained]
+    for name in trained:  # left where a process was killed just after writing the result
         store.remove(f"networks/{name}.training")
     log.info("%s: %d of %d networks to train", corpus.name, len(missing), len(combinations))
     Path(store.path("networks")).mkdir(parents=True, exist_ok=True)
@@ -240,6 +246,7 @@ def _keep(
     from safetensors.torch import save
 
     row: dict[str, Any] = {"network": name, **hyperparameters}
+    weights = None
     if trained.status == "diverged":
         row |= {"train_accuracy": None, "test_accuracy": None, "gap": None}
     else:
@@ -247,11 +254,11 @@ def _keep(
         train, test = accuracy(subject, corpus.train), accuracy(subject, corpus.test)
         row |= {"train_accuracy": train, "test_accuracy": test, "gap": train - test}
         tensors = {key: value.detach().cpu().contiguous() for key, value in module.state_dict().items()}
-        corpus.folder.write(f"networks/{name}.safetensors", save(tensors))
+        weights = save(tensors)
     at_the_end_of_training = {"trained_accuracy": trained.accuracy, "trained_loss": trained.loss}
     row |= {key: value if value == value else None for key, value in at_the_end_of_training.items()}  # JSON has no NaN
     row |= {"epochs": trained.epochs, "status": trained.status}
-    corpus.folder.write(f"networks/{name}.json", json.dumps(row).encode())
+    corpus.stored.write(row, weights)
 
 
 def channel_statistics(train: Labelled) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar
 
 import numpy as np
-import yaml
 
 from assay.core.errors import ANYTHING, AssayError, first_line, nearest, reason
 from assay.plans.places import path_in
 from assay.plans.problems import Collector
 from assay.plans.types import LISTS, MAPPINGS, WRITABLE, expected, is_union, is_writable, plain, shown
+from assay.plans.yaml_files import named, read_values
 
 T = TypeVar("T")
 Loader = Callable[["Node"], Any]
@@ -57,8 +57,7 @@ class Node:
             (self.lines[p] for i in range(len(self.path) + 1) if (p := self.path[: len(self.path) - i]) in self.lines),
             1,
         )
-        key = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in self.path).lstrip(".")
-        return f"{self.file}:{line}: {key}".rstrip(": ")
+        return f"{self.file}:{line}: {named(self.path)}".rstrip(": ")
 
     def fail(self, message: str) -> NoReturn:
         """Raise an error about this value that says where it stands."""
@@ -67,60 +66,8 @@ class Node:
 
 def read_yaml(path: Path) -> Node:
     """Read a YAML file, by the rules of ``safe_load``, with the line of every key."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise AssayError(f"{path} cannot be read ({_reason(error)})") from error
-    lines: dict[tuple[str | int, ...], int] = {}
-    try:
-        loader = yaml.SafeLoader(text)
-        try:
-            root = loader.get_single_node()
-            if root is None:
-                raise AssayError(f"{path} is empty: 'assay init' writes a plan to begin with")
-            _lines(root, (), lines, path)
-            value = loader.construct_document(root)
-        finally:
-            loader.dispose()
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or first_line(error)
-        raise AssayError(f"{path}{line}: not valid YAML ({problem})") from error
-    except AssayError:
-        raise
-    except (ValueError, TypeError, RecursionError) as error:  # a date that is none, a list as a key, an endless alias
-        raise AssayError(f"{path}: not valid YAML ({first_line(error)})") from error
+    value, lines = read_values(path)
     return Node(value, path, (), lines)
-
-
-def _reason(error: OSError | UnicodeDecodeError) -> str:
-    """Why a file cannot be read, in a few words."""
-    if isinstance(error, UnicodeDecodeError):
-        return "it is not a text file"
-    words: dict[type[OSError], str] = {
-        FileNotFoundError: "no such file",
-        IsADirectoryError: "it is a folder",
-        PermissionError: "no permission to read it",
-    }
-    return words.get(type(error), first_line(error))
-
-
-def _lines(node: yaml.Node, path: tuple[str | int, ...], lines: dict[tuple[str | int, ...], int], file: Path) -> None:
-    lines[path] = node.start_mark.line + 1
-    if isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
-        for key, value in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise AssayError(f"{file}:{key.start_mark.line + 1}: a list or mapping cannot be a key")
-            if key.value in seen:
-                raise AssayError(f"{file}:{key.start_mark.line + 1}: the key {key.value!r} is there twice")
-            seen.add(key.value)
-            _lines(value, (*path, key.value), lines, file)
-            lines[(*path, key.value)] = key.start_mark.line + 1
-    elif isinstance(node, yaml.SequenceNode):
-        for i, value in enumerate(node.value):
-            _lines(value, (*path, i), lines, file)
 
 
 def build(factory: Callable[..., T], node: Node, loaders: Mapping[Any, Loader] | None = None, **fixed: Any) -> T:

@@ -13,6 +13,8 @@ from typing import Any, Literal, Union
 
 import numpy as np
 
+from assay.core.errors import shown as brief
+
 WRITABLE = (
     "text, numbers, true or false, lists, mappings, paths, arrays (the path of an .npy file), and assay's data, images "
     "and sequences"
@@ -74,7 +76,7 @@ def shown(value: Any) -> str:
         return "a mapping"
     if isinstance(value, list):
         return "a list"
-    return repr(value)
+    return brief(value)
 
 
 def expected(kind: Any) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+import resource
 import socket
 import struct
 import sys
@@ -21,7 +22,11 @@ _RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 8,
 _MOUNT_SETATTR, _AT_RECURSIVE, _ATTR_RDONLY, _ATTR_NOSUID = 442, 0x8000, 1, 2
 _DUMPABLE, _BOUNDING_DROP, _NO_NEW_PRIVILEGES, _AMBIENT = 4, 24, 38, 47
 _PRIVATE_PLACES = ("/tmp", "/dev/shm")
-_EMPTY_PLACES = ("/run", "/var/tmp")  # sockets of services, files of others
+_EMPTY_PLACES = ("/run", "/var/tmp", "/dev/pts", "/dev/mqueue", "/dev/kmsg")  # of services, others, terminals
+_SETTINGS = ("sys", "sysrq-trigger", "irq", "bus", "fs")  # of the whole machine, under /proc: root may write them
+_NAMESPACES = ("user", "mnt", "pid", "ipc", "net", "uts", "cgroup", "time")
+_PROCESSES = 4096  # that a worker may have at a time, with its threads
+_KEYCTL = {"x86_64": 250, "aarch64": 219}  # the system call's number
 
 
 def make_walls(hidden: Sequence[str], shown: Sequence[str], scratch_bytes: int) -> None:
@@ -77,6 +82,14 @@ def _arrange(covers: dict[str, str], shown: set[str], scratch_bytes: int) -> Non
 def finish_walls() -> None:
     """As the first process of the new namespace: see only its own processes, then give all privileges away."""
     _mount("proc", "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
+    _limit_namespaces()
+    for name in _SETTINGS:  # this user may be root, to whom they are open whatever its privileges are
+        if os.path.exists(f"/proc/{name}"):  # noqa: PTH110
+            _mount(f"/proc/{name}", f"/proc/{name}", None, _BIND | _REC)
+            _mount(None, f"/proc/{name}", None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV | _NOEXEC)
+    if os.uname().machine in _KEYCTL:
+        with suppress(OSError):  # there are no keyrings
+            _call("syscall", _KEYCTL[os.uname().machine], 1, None)  # a session of its own: keys are passed on by none
     with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:  # a network of itself
         fcntl.ioctl(any_socket, 0x8914, struct.pack("16sh", b"lo", 1))
     for capability in range(64):
@@ -87,6 +100,25 @@ def finish_walls() -> None:
     _call("capset", struct.pack("Ii", 0x20080522, 0), bytes(24))
     with suppress(OSError):
         os.chdir("/tmp")
+
+
+def _limit_namespaces() -> None:
+    """Allow no namespaces inside this one, in which a process would be its own root, and no more processes than many.
+
+    These settings are this namespace's own; the number of processes only since Linux 6.14. Before that the limit of a
+    user holds, which root does not have.
+    """
+    for kind in _NAMESPACES:
+        with suppress(OSError):  # this kernel does not know it
+            _write(f"/proc/sys/user/max_{kind}_namespaces", "0")
+    major, minor = (int(part) for part in os.uname().release.split(".")[:2])
+    if (major, minor) >= (6, 14):
+        with suppress(OSError):
+            _write("/proc/sys/kernel/pid_max", str(_PROCESSES))
+    if (major, minor) >= (5, 14):  # before, all processes of the user would count
+        _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+        most = _PROCESSES if hard == resource.RLIM_INFINITY else min(_PROCESSES, hard)
+        resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
 
 
 def unreadable(yes: bool = True) -> None:

@@ -20,6 +20,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Literal
 
+from assay.broad.run.printed import Printed
 from assay.broad.run.walls import finish_walls, make_walls, unreadable
 from assay.runs.process_tree import adopt_orphans, descendants, end_with_parent
 
@@ -76,9 +77,11 @@ def be_warden(request: bytes, channel: int, lifeline: int, parent: int) -> None:
         if os.getppid() != parent:
             return
     warden = os.getpid()
+    printed = Printed()
     first = os.fork()
     if first == 0:
         with last_words():
+            printed.replace_own()
             if plain:
                 os.close(lifeline)
                 end_with_parent()
@@ -86,10 +89,12 @@ def be_warden(request: bytes, channel: int, lifeline: int, parent: int) -> None:
             else:
                 _first_process(walls, channel, lifeline, scratch, path, here, environment)
     os.close(channel)
+    printed.begin()
     unreadable()
     ended = os.pidfd_open(first) if hasattr(os, "pidfd_open") else -1
     poll = select.poll()
     poll.register(lifeline, select.POLLIN | select.POLLHUP)
+    poll.register(printed.end, select.POLLIN | select.POLLHUP)
     if ended >= 0:
         poll.register(ended, select.POLLIN)
     while True:
@@ -101,8 +106,12 @@ def be_warden(request: bytes, channel: int, lifeline: int, parent: int) -> None:
             os.kill(first, signal.SIGKILL)
             _, status = os.waitpid(first, 0)
             break
+        if printed.end in events and not printed.pass_on():
+            poll.unregister(printed.end)
     if plain:
         _end_all_below(warden)
+    printed.pass_on(all_of_it=True)
+    if plain:
         _say(lifeline, os.waitstatus_to_exitcode(status))
     os._exit(0)
 
@@ -141,8 +150,6 @@ def _worker(
         os.setsid()
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
-    with suppress(OSError):
-        os.dup2(2, 1)  # what it prints is not part of what the program prints
     close_all_but(channel)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL if number != signal.SIGINT else signal.default_int_handler)

@@ -38,7 +38,11 @@ class FeatureStore:
         if not self.folder.exists(f"features/{key}/whole.json"):
             return None
         features = {}
-        for part in PARTS:
+        try:
+            parts = json.loads(self.folder.read(f"features/{key}/whole.json"))
+        except (FileMissing, ValueError):
+            return None
+        for part in {*PARTS, *parts}:
             name = f"features/{key}/{part}"
             try:
                 with self.folder.open(name) as file:
@@ -53,8 +57,8 @@ class FeatureStore:
         return features
 
     def write(self, key: str, features: dict[str, Features]) -> None:
-        """Keep features under a key; the last file written marks them as complete."""
-        for part in PARTS:
+        """Keep features under a key, of the three parts and others; the last file written marks them as complete."""
+        for part in features:
             self.folder.write(f"features/{key}/{part}", _packed(features[part]).getbuffer())
         self.folder.write(f"features/{key}/whole.json", json.dumps(sorted(features)).encode())
 

@@ -18,7 +18,7 @@ from assay.broad.data.dataset import Array, Features, Inputs
 from assay.broad.data.features import PARTS, FeatureStore, count, features_hash, finite, joined, rows
 from assay.broad.data.staging import staged
 from assay.broad.data.violation import Violation
-from assay.broad.run.guard import require_features, require_predictions, require_same
+from assay.broad.run.guard import require_features, require_predictions, require_same, require_same_ranks
 from assay.broad.run.job import Job
 from assay.broad.run.remote import Remote, RemoteClassifier, Rows, Surroundings
 from assay.broad.run.results import FoldInfo, Results, RunRecord
@@ -31,6 +31,7 @@ from assay.stimuli.clips import Clip
 
 log = logging.getLogger(__name__)
 _AGAIN = 32  # number of test instances that are predicted a second time, in another order
+FEW, WHICH = "few", "which"  # their features, made by themselves, and their numbers among all test instances
 Notify = Callable[[str], None]
 
 
@@ -52,8 +53,6 @@ class RunCondition:
         learner: File of the trained learner.
         nonconforming: Why the system does not conform; empty if it does.
         stage: Name of the stage that the run is in.
-        testers: Workers that are shown test instances: the first all of them, the second a few.
-        few: Which ones.
     """
 
     view: View
@@ -69,21 +68,12 @@ class RunCondition:
     learner: str = ""
     nonconforming: str = ""
     stage: str = ""
-    testers: list[Remote] = field(default_factory=list)
-    few: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def __post_init__(self) -> None:
         self.around = replace(self.around, stage=lambda: self.stage)
 
     def __call__(self) -> RunRecord:
         """Do the folds that are missing, and give the record of the run."""
-        try:
-            return self._run()
-        finally:
-            for tester in self.testers:
-                tester.close()
-
-    def _run(self) -> RunRecord:
         view = self.view
         job = self.job
         folds = range(1, len(view.partition.folds) + 1)
@@ -112,14 +102,19 @@ class RunCondition:
     # -- step 1 and 2 -----------------------------------------------------------------------------------
 
     def represent(self) -> dict[str, Features]:
-        """Compute the features of the three parts: extracted or preprocessed, then represented by the learner."""
+        """Compute the features of the three parts: extracted or preprocessed, then represented by the learner.
+
+        There are two parts more, `FEW` test instances that nobody can know beforehand and `WHICH` they are. They are
+        taken through all stages by themselves, so that what a module makes of the test set as a whole, however small
+        it is in one stage, shows in the end.
+        """
         view = self.view
         job = self.job
         partition = self.view.partition
         instances = {"training": partition.training, "validation": partition.validation, "test": partition.test}
         key = fingerprint(view.hash, "in neutral order", job.module.described)
         features = self.store.read(key)
-        if features is None:
+        if features is None or FEW not in features:
             unlabelled = np.sort(np.concatenate([partition.training, partition.validation]))
             with self._staged(view.inputs.take(unlabelled)) as (given, place):
                 with self._timed("preprocess: fit"):
@@ -133,7 +128,9 @@ class RunCondition:
                         for part in at
                     }
             with self._timed("preprocess"):
-                features["test"] = self._shown(job.module, state, view.inputs.take(partition.test), "preprocessor")
+                test = view.inputs.take(partition.test)
+                which = _few(len(test))
+                features |= self._shown(job.module, state, test, test.take(which), which, "preprocessor")
             require_features(features, instances, "the preprocessor")
             self.store.write(key, features)
         self.stages["features"] = features_hash(self._in_known_order(features))
@@ -153,7 +150,7 @@ class RunCondition:
             self.layers = worker.layers
             self.check_layers(shallow)
             kept = self.store.read(f"{key}{job.layer}")
-            if kept is not None:
+            if kept is not None and FEW in kept:
                 return kept
             state = self._learned(worker, features, f"features/{key}.learner")
             with self._timed("learner: represent"):
@@ -162,7 +159,10 @@ class RunCondition:
                     for part in ("training", "validation")
                 }
         with self._timed("learner: represent"):
-            represented["test"] = self._shown(job.learner, state, features["test"], "learner", job.layer, shallow)
+            which = np.asarray(features[WHICH])
+            represented |= self._shown(
+                job.learner, state, features["test"], features[FEW], which, "learner", job.layer, shallow
+            )
         instances = {part: np.empty(count(features[part])) for part in PARTS}
         require_features(represented, instances, "the learner")
         self.store.write(f"{key}{job.layer}", represented)
@@ -196,25 +196,23 @@ class RunCondition:
         return state
 
     def _shown(
-        self, module: Module, state: bytes, X: Inputs | Features, whose: str, layer: int | None = None,
+        self, module: Module, state: bytes, test: Any, few: Any, which: Array, whose: str, layer: int | None = None,
         shallow: bool = False,
-    ) -> Features:  # fmt: skip
-        """Show test instances to two copies of a module that cannot speak to each other, and compare their answers.
+    ) -> dict[str, Features]:  # fmt: skip
+        """Show test instances to two copies of a module that never live at the same time, and compare their answers.
 
         One copy sees all test instances; the other sees a few of them, drawn at random, in another order. A module that
         makes anything of the instances together, openly or in secret, answers the two differently.
         """
-        n = len(X) if isinstance(X, Inputs) else count(X)
-        few = _few(n)
         answers = []
-        for wanted in (None, few):
-            part = X if wanted is None else X.take(wanted) if isinstance(X, Inputs) else rows(X, wanted)
-            with self._staged(part) as (given, place), Remote(module, self.around, shallow, place) as worker:
+        for X in (test, few):
+            with self._staged(X) as (given, place), Remote(module, self.around, shallow, place) as worker:
                 answers.append(worker.load(state).transform(given, whose, layer))
-        if count(answers[0]) != n or not finite(answers[0]):
-            return answers[0]  # which `require_features` refuses
-        require_same(rows(answers[0], few), answers[1], whose)
-        return answers[0]
+        together, alone = answers
+        n = len(test) if isinstance(test, Inputs) else count(test)
+        if count(together) == n and finite(together):  # otherwise `require_features` refuses it
+            require_same(rows(together, which), alone, whose)
+        return {"test": together, FEW: alone, WHICH: which}
 
     def check_layers(self, shallow: bool) -> None:
         """Note it if the learner has fewer than three layers, or not exactly one if shallow (J1, F5).
@@ -257,7 +255,7 @@ class RunCondition:
             self._begin(f"fold {i}: predictions")
             trained: list[Any] = [one.classifier for one in tuned]
             _, (state,) = worker.ask("trained", order=[one.number for one in trained])
-        predictions, margins = self._predicted(state.tobytes(), features["test"], i)
+        predictions, margins = self._predicted(state.tobytes(), features, i)
         warnings: list[str] = []
         for name, one, predicted, raw in zip(view.labels, tuned, predictions, margins, strict=True):
             warnings += [f"{name}: {warning}" for warning in one.warnings]
@@ -276,30 +274,35 @@ class RunCondition:
         info = FoldInfo(content, chosen, [one.score for one in tuned], warnings, round(took, 3))
         self.results.write_fold(view.name, self.job.key, i, arrays, info)
 
-    def _predicted(self, state: bytes, test: Features, i: int) -> tuple[list[Array], list[Array]]:
-        """Predictions and margins for each label, by two workers that are shown all test instances and a few."""
+    def _predicted(self, state: bytes, features: dict[str, Features], i: int) -> tuple[list[Array], list[Array]]:
+        """Predictions and margins for each label, by two workers that are shown all test instances and a few.
+
+        They live for one fold: what a classifier brings along of its fold's labels must not meet that of another.
+        """
         view = self.view
         n = len(view.partition.test)
-        if not self.testers:
-            self.few = _few(n)
-            for wanted in (None, self.few):
-                tester = self._worker(self.job.classifier)
-                self.testers.append(tester)
-                tester.ask("keep", part="test", X=test if wanted is None else rows(test, wanted))
-        (said, answers), (_, again) = (t.ask("predict_each", state=state, part="test") for t in self.testers)
+        which = np.asarray(features[WHICH])
+        said, answers = self._tested(state, features["test"])
+        _, again = self._tested(state, features[FEW])
         if len(answers) != 2 * len(view.labels) or len(again) != len(answers):
             raise Violation("invalid", f"fold {i}: the classifier's process gave {len(answers)} answers")
         for label, name in enumerate(view.labels):
-            for which, (a, b) in enumerate(zip(answers[2 * label :][:2], again[2 * label :][:2], strict=True)):
-                if which == 0:
-                    require_predictions(a, n, view.metric, f"fold {i}, {name}")
-                elif a.shape != (n,):
-                    raise Violation("invalid", f"fold {i}, {name}: margins of shape {a.shape}")
-                if which == 0:
-                    require_same(a[self.few], b, "classifier")
+            predicted, margins = answers[2 * label :][:2]
+            require_predictions(predicted, n, view.metric, f"fold {i}, {name}")
+            if margins.shape != (n,):
+                raise Violation("invalid", f"fold {i}, {name}: margins of shape {margins.shape}")
+            require_same(predicted[which], again[2 * label], "classifier")
+            if view.metric.name == "MAP":  # for which only the order counts, however close the predictions are
+                require_same_ranks(predicted, which, again[2 * label], "classifier")
         if said.get("changed") is not False:
             raise Violation("learned at test time", "the classifier changed while it was shown test instances")
         return answers[::2], answers[1::2]
+
+    def _tested(self, state: bytes, X: Features) -> tuple[dict[str, Any], list[Array]]:
+        """What the classifiers of a fold answer in a worker that has nothing else."""
+        with self._worker(self.job.classifier) as tester:
+            tester.ask("keep", part="test", X=X)
+            return tester.ask("predict_each", state=state, part="test")
 
     # -- meanwhile --------------------------------------------------------------------------------------
 

@@ -32,6 +32,30 @@ def require_same(together: Features, again: Features, what: str) -> None:
             )
 
 
+def require_same_ranks(together: Array, which: Array, again: Array, what: str) -> None:
+    """Raise a violation if a few instances have other places in the order of all predictions by themselves.
+
+    Predictions that are all nearly equal can hold an order that is made of the whole test set. Of the other instances,
+    no more than a hundredth, or two, may lie between two predictions of an instance, unless these are equal up to
+    rounding, of float32 where all predictions are numbers of that.
+
+    Args:
+        together: Predictions of all instances.
+        which: Which instances were also predicted by themselves.
+        again: The predictions of those.
+        what: Name of the module, for the message.
+    """
+    single = bool((together == together.astype(np.float32)).all())
+    rounding = 4 * float(np.finfo(np.float32 if single else np.float64).eps) * float(np.abs(together).max(initial=0))
+    ordered = np.sort(together)
+    low, high = np.minimum(together[which], again), np.maximum(together[which], again)
+    between = np.searchsorted(ordered, high, "left") - np.searchsorted(ordered, low, "right")
+    if ((between > max(0.01 * len(together), 2)) & (high - low > rounding)).any():
+        raise Violation(
+            "learned at test time", f"the {what} orders test instances otherwise when they come in another number"
+        )
+
+
 def require_features(features: dict[str, Features], number: Mapping[str, Array], whose: str) -> None:
     """Raise a violation if the features of a part are not finite, or are not one row for each of its instances."""
     for part in PARTS:

@@ -94,7 +94,7 @@ def _arrays_changed(data: bytes, draw: Random) -> bytes:
     """An archive whose arrays have other names, types or shapes, or claim a size that is not there."""
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+            arrays = {name: archive[name] for name in archive.files if isinstance(archive[name], np.ndarray)}
         name = draw.choice(list(arrays))
     except (ValueError, KeyError, IndexError, zipfile.BadZipFile):  # a checkpoint of torch
         return bits_flipped(data, draw)
@@ -108,7 +108,7 @@ def _arrays_changed(data: bytes, draw: Random) -> bytes:
         lambda: array[None],
         lambda: np.full(array.shape, np.nan),
         lambda: np.zeros((2, 3), dtype=[("a", "f4"), ("b", "i8")]),
-        lambda: array.astype(np.float16),
+        lambda: array.astype(np.float16 if array.dtype.kind in "biuf" else "S4"),
         lambda: array[::-1].T,
     ]
     which = draw.randrange(len(changes) + 2)
@@ -217,7 +217,10 @@ def damage(file: Path, root: Path, others: list[Path], canary: Path, draw: Rando
         return f"{name}: a pickle that runs code"
     if what == 4:
         file.unlink()
-        file.symlink_to(draw.choice((file.name, "nowhere", "/dev/null", "..")))
+        if draw.random() < 0.2:
+            os.mkfifo(file)
+            return f"{name}: a pipe in its place"
+        file.symlink_to(draw.choice((file.name, "nowhere", "/dev/null", "/dev/zero", "..")))
         return f"{name}: a link to {os.readlink(file)}"  # noqa: PTH115
     if what == 5 and os.geteuid() == 0:
         forbid(file, root, draw)

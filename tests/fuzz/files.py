@@ -6,7 +6,10 @@ and running it again makes its tables whole, whatever became of its manifest.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
+import tempfile
 from pathlib import Path
 
 from fuzz.damage import copied, damage
@@ -28,6 +31,11 @@ class Files:
             place = shared / name
             place.mkdir()
             KINDS[name].make(place)
+            for use in set(self.uses[name]):  # holds where nothing is harmed; and what it imports is loaded once
+                with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+                    root = copied(place, Path(folder, name))
+                    os.chdir(root)
+                    use(root, Case(random.Random(0), shared, Path(folder), str))
 
     def run_case(self, case: Case) -> None:
         kind = case.draw.choice(list(self.uses))

@@ -238,18 +238,17 @@ def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def main(fuzzers: dict[str, Fuzzer], quick: dict[str, Fuzzer], words: list[str]) -> int:
+def main(names: list[str], load: Callable[[str], Fuzzer], words: list[str]) -> int:
     """Run fuzzers as the command line asks, print each failure with the command that repeats it, and count them.
 
     Args:
-        fuzzers: The fuzzers by name.
-        quick: Those that only the tests use, which are run where they are named.
+        names: The names of all fuzzers.
+        load: Makes a fuzzer of its name, or of its name and ``-quick`` the one that the tests use.
         words: The command line.
     """
     import argparse
 
-    known = fuzzers | quick
-
+    known = [*names, *(f"{name}-quick" for name in names)]
     parser = argparse.ArgumentParser(description="Give assay what no person would write, and see that it holds.")
     parser.add_argument("fuzzers", nargs="*", choices=[*known, []], help="which; all by default")
     parser.add_argument("--seed", type=int, default=0, help="seed of all chance")
@@ -258,11 +257,11 @@ def main(fuzzers: dict[str, Fuzzer], quick: dict[str, Fuzzer], words: list[str])
     parser.add_argument("--case", type=int, help="run this one alone, and print its traceback")
     asked = parser.parse_args(words)
     failures = 0
-    for name in asked.fuzzers or list(fuzzers):
+    for name in asked.fuzzers or names:
         numbers = range(asked.first, asked.first + asked.cases) if asked.case is None else [asked.case]
-        began, wrong, refused = time.monotonic(), [], 0
-        with prepared(known[name]) as shared:
-            for verdict in verdicts(name, known[name], shared, asked.seed, numbers):
+        began, wrong, refused, fuzzer = time.monotonic(), [], 0, load(name)
+        with prepared(fuzzer) as shared:
+            for verdict in verdicts(name, fuzzer, shared, asked.seed, numbers):
                 if verdict.wrong or asked.case is not None:
                     _print(f"{verdict}\n{verdict.details if asked.case is not None else ''}")
                 wrong += [verdict] * bool(verdict.wrong)

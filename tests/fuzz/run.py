@@ -15,6 +15,8 @@ if __name__ == "__main__":
     sys.path[:0] = [str(HERE.parent), str(HERE.parent / "kits")]
     from fuzz import harness
 
-    fuzzers = {name: importlib.import_module(f"fuzz.{name}") for name in NAMES}
-    quick = {f"{name}-quick": module.QUICK for name, module in fuzzers.items() if hasattr(module, "QUICK")}
-    sys.exit(harness.main(fuzzers, quick, sys.argv[1:]))
+    def load(name: str) -> harness.Fuzzer:
+        module = importlib.import_module(f"fuzz.{name.removesuffix('-quick')}")
+        return module.QUICK if name.endswith("-quick") else module
+
+    sys.exit(harness.main(NAMES, load, sys.argv[1:]))

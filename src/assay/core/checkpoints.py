@@ -29,7 +29,10 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         try:
             loaded = torch.load(path, map_location="cpu", weights_only=True)
         except pickle.UnpicklingError as error:
-            raise HoldsCode(path) from error
+            raise AssayError(
+                f"weights={path} holds more than tensors and was not loaded, because loading it could run code: "
+                "save it as safetensors, or as a state_dict"
+            ) from error
     for key in ("state_dict", "model"):
         if isinstance(loaded, Mapping) and isinstance(loaded.get(key), Mapping):
             loaded = loaded[key]
@@ -37,20 +40,6 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     if not named or not all(isinstance(v, Tensor) for v in loaded.values()):
         raise AssayError(f"weights={path} is not a mapping of names to tensors")
     return dict(loaded)
-
-
-class HoldsCode(AssayError):
-    """A checkpoint that was not loaded, because it is a pickle of more than tensors.
-
-    Args:
-        path: The file.
-    """
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(
-            f"weights={path} holds more than tensors and was not loaded, because loading it could run code: "
-            "save it as safetensors, or as a state_dict"
-        )
 
 
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:

@@ -47,7 +47,7 @@ def reading(path: str | Path, kind: str = "", remedy: str = "") -> Iterator[None
 def _said_of(path: str, error: Exception, kind: str, remedy: str) -> AssayError:
     then = f": {remedy}" if remedy else ""
     if isinstance(error, FileNotFoundError):
-        return FileMissing(f"{path} is not there")
+        return FileMissing(f"{path} cannot be read (no such file)")
     if isinstance(error, IsADirectoryError):
         return AssayError(f"{path} cannot be read (it is a folder, and a file is wanted){then}")
     if isinstance(error, OSError) and error.errno is not None:

@@ -12,12 +12,15 @@ from torch.nn import functional as F
 
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
+from assay.core.limits import OBJECTS, require_array, require_count
 from assay.stimuli.clips import Clip
 from assay.stimuli.pictures import Array, Color, photographs
 from assay.stimuli.sequences import Sequences
 
 MOTIONS = ("translation", "rotation", "zoom")
-_FRAMES_AT_ONCE = 32  # rendered together
+_FRAMES_AT_ONCE = 32  # rendered together, unless they are large
+_PIXELS_AT_ONCE = 2**21
+_NUMBERS = 32  # of 8 bytes, for each pixel that is rendered
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,7 +49,7 @@ class CameraClip(Clip):
         axis = torch.arange(self.size, dtype=torch.float64) - (self.size - 1) / 2
         rows, columns = torch.meshgrid(axis, axis, indexing="ij")
         times = torch.arange(self.length, dtype=torch.float64) - (self.length - 1) / 2
-        for t in torch.split(times[:, None, None], _FRAMES_AT_ONCE):
+        for t in torch.split(times[:, None, None], frames_at_once(self.size)):
             angle, scale = torch.deg2rad(self.turn_deg * t), self.zoom**t
             y = scale * (angle.cos() * rows - angle.sin() * columns) + self.shift[0] * t + self.centre[0]
             x = scale * (angle.sin() * rows + angle.cos() * columns) + self.shift[1] * t + self.centre[1]
@@ -64,6 +67,20 @@ class CameraClip(Clip):
         """Hash of the picture and of the camera's motion."""
         motion = (self.shift, self.turn_deg, self.zoom, self.centre)
         return fingerprint(self.picture, self.size, self.length, motion)
+
+
+def frames_at_once(size: int) -> int:
+    """How many frames of this side are rendered together."""
+    return max(1, min(_FRAMES_AT_ONCE, _PIXELS_AT_ONCE // size**2))
+
+
+def require_rendered(size: int, length: int, clips: int) -> None:
+    """Refuse clips that are too large, too long or too many to be rendered."""
+    if min(size, length, clips) < 1:
+        raise AssayError(f"size={size}, length={length}, {clips} clips: all must be at least 1")
+    require_array(f"rendering frames of size={size}", (_NUMBERS, size, size), 8)
+    require_count(f"length={length} frames of a clip", length)
+    require_count(f"{clips} clips", clips, OBJECTS)
 
 
 def camera_sequences(
@@ -87,6 +104,7 @@ def camera_sequences(
     """
     if size < 1 or length < 1:
         raise AssayError(f"size={size}, length={length}: both must be at least 1")
+    require_rendered(size, length, 1)
     unknown = set(motions) - set(MOTIONS)
     if unknown:
         raise AssayError(f"unknown motion {min(unknown)!r}; known: {', '.join(MOTIONS)}")
@@ -130,6 +148,7 @@ def camera_video(
     """
     if min(size, length, clips) < 1:
         raise AssayError(f"size={size}, length={length}, clips={clips}: all must be at least 1")
+    require_rendered(size, length, clips)
     rng = np.random.default_rng(seed)
     clips_by_motion: dict[str, list[Clip]] = {"translation": [], "rotation_2d": []}
     for name, picture in list(photographs(None, color))[:pictures]:

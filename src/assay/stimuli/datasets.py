@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from assay.core.errors import AssayError, first_line, shown
+from assay.core.errors import AssayError, shown
+from assay.core.reading import reading
 from assay.stimuli.clips import ArrayClip, Clip
 from assay.stimuli.images import Images
 from assay.stimuli.labelled import Labelled, load_labelled
@@ -244,10 +245,8 @@ def _from_path(path: Path, limit: int, argument: str, labelled: bool) -> Samples
 
 def _table(path: Path, argument: str) -> pd.DataFrame:
     """Read a table, with the paths of pictures as seen from here instead of from the file."""
-    try:
+    with reading(path, "a table"):
         table = pd.read_csv(path)
-    except (OSError, ValueError) as error:
-        raise AssayError(f"{argument}={str(path)!r} cannot be read as a table ({first_line(error)})") from error
     for column in table.columns.intersection(["path"]):
         table[column] = [str(path.parent / str(picture)) for picture in table[column]]
     return table

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from assay.core.errors import AssayError, nearest, shown
 from assay.core.fingerprint import fingerprint
+from assay.core.limits import require_array
 from assay.stimuli.datasets import as_images, as_tuple
 from assay.stimuli.images import Images
 from assay.stimuli.invariance_test import OpenTest
@@ -107,6 +108,8 @@ class Family:
         """Transform pictures N×C×H×W by all M magnitudes, to N×M×C×H×W."""
         function = NAMED[self.transformation] if isinstance(self.transformation, str) else self.transformation
         gamma = torch.tensor(self.magnitudes, dtype=pictures.dtype, device=pictures.device)
+        at_once = f"{len(pictures)} pictures at {len(gamma)} magnitudes at a time"
+        require_array(at_once, (len(gamma), *pictures.shape), pictures.element_size())
         repeated = pictures.repeat_interleave(len(gamma), 0)
         transformed = function(repeated, gamma.repeat(len(pictures)))
         if transformed.shape != repeated.shape:

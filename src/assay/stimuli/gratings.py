@@ -10,11 +10,13 @@ import numpy as np
 
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
+from assay.core.limits import require_array, require_count
 from assay.stimuli.invariance_test import ClosedTest
 from assay.stimuli.pictures import Array
 
 UNIT = 32  # pixels: the length that frequencies are counted on
 AXES = ("frequency", "orientation", "phase")
+_AT_ONCE = 32  # pictures in a batch, usually
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,10 @@ class Gratings(ClosedTest):
             raise AssayError(
                 f"frequencies={self.frequencies} are cycles per {UNIT} pixels: above 0 and at most {UNIT // 2}"
             )
+        require_count(f"{len(self)} gratings, orientations={self.orientations} × phases={self.phases}, that", len(self))
+        require_array(f"the trajectories of {len(self)} gratings", (len(self), max(self.shape)), 8)
+        pictures = f"gratings of size={self.size}, channels={self.channels}, {_AT_ONCE} at a time,"
+        require_array(pictures, (_AT_ONCE, self.channels + 4, self.size, self.size))
 
     @property
     def transformations(self) -> tuple[str, ...]:

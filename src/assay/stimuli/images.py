@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
-from assay.core.errors import AssayError, first_line, nearest
+from assay.core.errors import AssayError, nearest
 from assay.core.fingerprint import fingerprint
+from assay.core.reading import reading
 from assay.stimuli.picture_files import picture_names, pictures_in, read_pictures
 from assay.stimuli.pictures import SUFFIXES, Array, Color, as_array
 from assay.stimuli.thumbnails import stimuli_as_html
@@ -118,14 +118,14 @@ def load_images(
 
 def read_arrays(path: Path, *names: str) -> list[Array]:
     """Read arrays of an ``.npz`` file by name; no code in the file is run."""
-    try:
-        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
-            for name in names:
-                if name not in file:
-                    raise AssayError(f"{path} has no array {name!r}{nearest(name, list(file))}")
-            return [file[name] for name in names]
-    except (OSError, ValueError, EOFError, BadZipFile) as error:
-        raise AssayError(f"{path} cannot be read as arrays ({first_line(error)})") from error
+    with reading(path, "arrays"), path.open("rb") as handle:
+        file = np.load(handle, allow_pickle=False)
+        if isinstance(file, np.ndarray):
+            raise AssayError(f"{path} holds one array without a name: give an .npz file, or the array itself")
+        for name in names:
+            if name not in file:
+                raise AssayError(f"{path} has no array {name!r}{nearest(name, list(file))}")
+        return [np.asarray(file[name]) for name in names]
 
 
 def channels_first(array: Array) -> Array:

@@ -12,8 +12,9 @@ import numpy as np
 import torch
 
 from assay.core.arrays import as_tensor
-from assay.core.errors import AssayError, first_line
+from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
+from assay.core.reading import reading
 from assay.stimuli.images import channels_first, read_arrays
 from assay.stimuli.pictures import Array, as_array
 from assay.stimuli.thumbnails import stimuli_as_html
@@ -233,10 +234,8 @@ def _idx(folder: Path, name: str) -> Path:
 
 def read_idx(path: Path) -> Array:
     """Read an array of bytes in LeCun's IDX format: two zeros, type 8, the number of axes, their lengths, the bytes."""
-    try:
+    with reading(path, "an IDX file"):
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (OSError, EOFError, gzip.BadGzipFile) as error:
-        raise AssayError(f"{path} cannot be read ({first_line(error)})") from error
     if len(data) < 4 or data[:3] != b"\0\0\x08":
         raise AssayError(f"{path} is not an IDX file of bytes")
     axes = data[3]

@@ -10,6 +10,7 @@ import numpy as np
 
 from assay.core.errors import AssayError, shown
 from assay.core.fingerprint import fingerprint
+from assay.core.limits import require_array, require_count
 from assay.stimuli.clips import Clip
 from assay.stimuli.datasets import as_sequences
 from assay.stimuli.invariance_test import ClosedTest
@@ -71,6 +72,7 @@ class NaturalVideo(ClosedTest):
             raise AssayError(f"patch={self.patch} pixels must be at least 1")
         if self.places < 1 or round(self.places**0.5) ** 2 != self.places:
             raise AssayError(f"places={self.places} is not a square number: 1, 4, 9, …")
+        require_count(f"places={self.places} patches of a frame", self.places)
         if self.places > 1 and self.patch is None:
             raise AssayError(f"places={self.places} needs the side of a patch")
 
@@ -136,6 +138,7 @@ class NaturalVideo(ClosedTest):
     @cached_property
     def _neighbours(self) -> Array:
         reach, places = self.reach, self.places
+        require_array(f"the trajectories of {len(self)} stimuli with reach={reach}", (len(self), 2 * reach + 1), 8)
         rows = np.full((len(self), 2 * reach + 1), -1)
         first = 0
         for length in self._lengths:

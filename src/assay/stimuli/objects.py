@@ -19,6 +19,7 @@ import torch
 from assay.core.device import device_named
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
+from assay.core.limits import OBJECTS, require_array, require_count
 from assay.core.progress import report
 from assay.stimuli.datasets import as_labelled
 from assay.stimuli.images import read_arrays
@@ -27,6 +28,7 @@ from assay.stimuli.novel_shapes import random_solid
 from assay.stimuli.pictures import Array, Color
 from assay.stimuli.ray_marching import render
 
+_RAY_BYTES = 16  # of a ray, as far as all rays of an object are kept at once
 COIL20_STEP_DEG = 5.0
 _LEAST_HUE_CHANGE_DEG = 45.0
 
@@ -125,6 +127,9 @@ def novel_objects(
     there = device_named(device)
     if not 0 <= background <= 1:
         raise AssayError(f"background={background} is no grey value: give a number from 0 to 1")
+    require_count(f"count={count} objects", count, OBJECTS)
+    require_array(f"{count} objects with changes={changes}, size={size}", (count, 1 + 4 * changes, 3, size, size), 1)
+    require_array(f"rendering size={size}, samples={samples}", (1 + 4 * changes, samples**2, size, size), _RAY_BYTES)
     rotation, light, color = conditions(changes, seed)
     views, lamps, hues = (torch.from_numpy(values).float() for values in (rotation, light, color))
     pictures = np.empty((count, len(color), 3, size, size), dtype=np.uint8)

@@ -10,6 +10,7 @@ import numpy as np
 from PIL import Image
 
 from assay.core.errors import AssayError
+from assay.core.reading import reading
 from assay.stimuli.pictures import SUFFIXES, Array, Color, picture_to_array, read_picture
 
 Size = int | tuple[int, int]
@@ -17,7 +18,8 @@ Size = int | tuple[int, int]
 
 def pictures_in(folder: Path) -> list[Path]:
     """Return the files of pictures that lie in a folder itself, in the order of their names."""
-    return sorted(p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file())
+    with reading(folder):
+        return sorted(p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file())
 
 
 def picture_names(files: Any) -> tuple[str, ...]:
@@ -108,11 +110,12 @@ def class_folders(folder: Path, argument: str) -> tuple[list[Path], list[int], t
         folder: The folder whose sub-folders are the classes.
         argument: The argument that errors name.
     """
-    inside = sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
-    files_by_class = {
-        place.name: sorted(p for p in place.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
-        for place in inside
-    }
+    with reading(folder):
+        inside = sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+        files_by_class = {
+            place.name: sorted(p for p in place.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
+            for place in inside
+        }
     known = ", ".join(sorted(SUFFIXES))
     if not any(files_by_class.values()):
         if pictures_in(folder):

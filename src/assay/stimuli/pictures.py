@@ -13,6 +13,7 @@ import torch
 from PIL import Image
 
 from assay.core.errors import AssayError, first_line
+from assay.core.reading import reading
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Color = Literal["grey", "rgb"]
@@ -43,12 +44,9 @@ def read_picture(path: Path) -> Image.Image:
     Pictures of one bit become grey. Palettes, transparency (RGBA, which is dropped) and CMYK become RGB. Colours of 16
     bits are read as 8 bits.
     """
-    try:
-        with Image.open(path) as image:
-            image.load()
-            return standard_picture(image)
-    except Exception as error:  # the readers of PIL raise errors of many kinds when a file is damaged
-        raise AssayError(f"{path} cannot be read as a picture ({first_line(error)})") from error
+    with reading(path, "a picture"), Image.open(path) as image:
+        image.load()
+        return standard_picture(image)
 
 
 def standard_picture(image: Image.Image) -> Image.Image:

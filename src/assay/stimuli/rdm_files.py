@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from assay.core.errors import AssayError, first_line
+from assay.core.errors import AssayError
+from assay.core.reading import reading
 from assay.stimuli.pictures import Array
 from assay.stimuli.rdm_hdf5 import hdf5_arrays, saved_by_rsatoolbox
 from assay.stimuli.rdms import RdmSet, are_matrices, as_vectors, require_same_stimuli, stimuli_of
@@ -101,16 +102,12 @@ def read_matlab(path: Path) -> dict[str, Any]:
     """Read the variables of a ``.mat`` file by name, of version 7.3 too."""
     from scipy import io  # half a second, which only those who read such files need
 
-    try:
+    with reading(path, "a .mat file"):
         with path.open("rb") as handle:
             head = handle.read(128)
         if head.startswith(b"\x89HDF") or b"MATLAB 7.3" in head:
             return hdf5_arrays(path)
         return {name: value for name, value in io.loadmat(path).items() if not name.startswith("__")}
-    except AssayError:
-        raise
-    except Exception as error:  # SciPy raises many kinds for a damaged file
-        raise AssayError(f"{path} cannot be read as a .mat file ({first_line(error)})") from error
 
 
 def _read(path: Path) -> _Content:
@@ -151,12 +148,9 @@ def _arrays(path: Path) -> dict[str, Any]:
     elif suffix in _HDF5:
         arrays = hdf5_arrays(path)
     elif suffix in (".npy", ".npz"):
-        try:
-            with path.open("rb") as handle:
-                loaded = np.load(handle, allow_pickle=False)
-                arrays = {path.stem: loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
-        except Exception as error:  # of a damaged archive, many kinds
-            raise AssayError(f"{path} cannot be read as arrays ({first_line(error)})") from error
+        with reading(path, "arrays"), path.open("rb") as handle:
+            loaded = np.load(handle, allow_pickle=False)
+            arrays = {path.stem: loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
     else:
         raise AssayError(f"{path} is no file of RDMs: use {', '.join(SUFFIXES)}")
     return {path.stem: next(iter(arrays.values()))} if len(arrays) == 1 else arrays

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from assay.core.errors import AssayError, first_line, optional
+from assay.core.errors import optional
+from assay.core.reading import reading
 from assay.stimuli.pictures import Array
 from assay.stimuli.rdm_descriptors import rdm_names, stimulus_names
 from assay.stimuli.rdms import RdmSet, as_vectors
@@ -59,8 +60,5 @@ def _is_array(item: Any) -> bool:
 
 def _in_file(path: Path, read: Callable[[Any], T]) -> T:
     h5py = optional("h5py", "keras", f"{path.name}, a file of HDF5,")
-    try:
-        with h5py.File(path, "r") as file:
-            return read(file)
-    except OSError as error:
-        raise AssayError(f"{path} cannot be read as HDF5 ({first_line(error)})") from error
+    with reading(path, "HDF5"), h5py.File(path, "r") as file:
+        return read(file)

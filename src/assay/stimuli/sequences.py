@@ -15,6 +15,7 @@ import numpy as np
 from assay.core.errors import AssayError, nearest, shown
 from assay.core.fingerprint import fingerprint
 from assay.core.names import require_writable, writable
+from assay.core.reading import reading
 from assay.stimuli.clips import ArrayClip, Clip, FrameFolder
 from assay.stimuli.fades import ContrastFade, PixelFade
 from assay.stimuli.pictures import SUFFIXES, Array, Color
@@ -153,7 +154,9 @@ def load_sequences(
             raise AssayError(f"{folder} is not a folder of sequences or a video ({_listed(VIDEO_SUFFIXES)})")
         clips.append(Video(writable(folder.stem), folder, size, color, **window))
     else:
-        for place in [folder, *sorted(folder.iterdir())]:
+        with reading(folder):
+            inside = sorted(folder.iterdir())
+        for place in [folder, *inside]:
             if place.is_dir():
                 frames = sorted(_pictures(place), key=_natural)[start:stop:step]
                 if frames:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from assay.core.errors import AssayError, first_line, shown
+from assay.core.errors import AssayError, shown
+from assay.core.reading import reading
 from assay.stimuli.images import channels_first
 from assay.stimuli.picture_files import PicturesDiffer, Size, picture_bytes, read_pictures
 from assay.stimuli.pictures import Array, Color, as_array, standard_picture
@@ -135,9 +136,8 @@ def read_array(path: Path, argument: str) -> Array:
 
 def file_arrays(path: Path) -> dict[str, Array]:
     """Read all arrays of an ``.npz`` file by name, or that of an ``.npy`` file under the empty name."""
-    try:
-        with path.open("rb") as handle:
-            content = np.load(handle, allow_pickle=False)
-            return {"": content} if isinstance(content, np.ndarray) else {name: content[name] for name in content}
-    except Exception as error:  # a damaged file ends in errors of NumPy, of zip and of zlib
-        raise AssayError(f"{path} cannot be read as arrays ({first_line(error)})") from error
+    with reading(path, "arrays"), path.open("rb") as handle:
+        content = np.load(handle, allow_pickle=False)
+        return (
+            {"": content} if isinstance(content, np.ndarray) else {name: np.asarray(content[name]) for name in content}
+        )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.core.errors import AssayError, first_line, optional, shown
+from assay.core.reading import read_text
 from assay.stimuli.texts import Texts, as_texts
 
 
@@ -23,11 +24,8 @@ def load_texts(path: str | Path, tokenizer: str | Path, *, tokens: int | None = 
         if value is not None and (type(value) is not int or value < least):
             raise AssayError(f"{name}={shown(value)} must be at least {least}, a whole number")
     path = Path(path).expanduser()
-    try:
-        # A mark of the byte order is no text. Lines end where editors end them, not at every character that may.
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise AssayError(f"path={str(path)!r} cannot be read as text, one text a line ({first_line(error)})") from error
+    # A mark of the byte order is no text. Lines end where editors end them, not at every character that may.
+    lines = read_text(path, "text, one text a line", encoding="utf-8-sig").split("\n")
     words = {f"line {number}": line.strip() for number, line in enumerate(lines, 1) if line.strip()}
     if not words:
         raise AssayError(f"path={str(path)!r} has no text: write one text a line")

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.core.errors import AssayError, first_line
+from assay.core.reading import read_bytes
 from assay.stimuli.pictures import Array
 
 Words = NDArray[np.uint32]
@@ -30,10 +31,7 @@ def read_records(path: str | Path) -> Iterator[tuple[int, bytes]]:
 
     Source: https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details
     """
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise AssayError(f"{path} cannot be read ({first_line(error)})") from error
+    data = read_bytes(path)
     for offset, length, count in _runs(data, path):
         size = _HEADER + length + _FOOTER
         rows = np.frombuffer(data, dtype=np.uint8, count=count * size, offset=offset).reshape(count, size)

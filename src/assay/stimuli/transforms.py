@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from assay.core.errors import AssayError, nearest
+from assay.core.limits import require_array
 from assay.core.user_code import import_named
 
 
@@ -55,6 +56,12 @@ class Grey:
         return torch.einsum("nchw,c->nhw", x, weights)[:, None]
 
 
+def _resized(x: Tensor, sides: tuple[int, int]) -> Tensor:
+    """Pictures N×C×H×W of another height and width."""
+    require_array(f"{len(x)} pictures resized to {sides[0]}×{sides[1]}", (*x.shape[:2], *sides), x.element_size())
+    return F.interpolate(x, sides, mode="bilinear", antialias=True)
+
+
 @dataclass(frozen=True)
 class Resize:
     """Resize pictures to size×size, bilinearly with antialiasing."""
@@ -63,7 +70,7 @@ class Resize:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Resize pictures N×C×H×W."""
-        return F.interpolate(x, (self.size, self.size), mode="bilinear", antialias=True)
+        return _resized(x, (self.size, self.size))
 
 
 @dataclass(frozen=True)
@@ -76,7 +83,7 @@ class ResizeShorter:
         """Resize pictures N×C×H×W."""
         shorter = min(x.shape[-2:])
         sides = [self.size if side == shorter else int(self.size * side / shorter) for side in x.shape[-2:]]
-        return F.interpolate(x, sides, mode="bilinear", antialias=True)
+        return _resized(x, (sides[0], sides[1]))
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ from torch.nn import functional as F
 
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
+from assay.stimuli.camera import frames_at_once, require_rendered
 from assay.stimuli.clips import ArrayClip, Clip
 from assay.stimuli.images import load_images
 from assay.stimuli.pictures import Array, Color, photographs
 from assay.stimuli.sequences import Sequences
 
 Shape = Literal["ellipsoid", "box"]
-_FRAMES_AT_ONCE = 32  # rendered together
 
 
 def load_coil20(path: str | Path) -> Sequences:
@@ -82,7 +82,7 @@ class TurningObject(Clip):
         lamp = F.normalize(torch.tensor([-0.5, 0.6, 0.8], dtype=torch.float64), dim=0)
         radii = torch.tensor(self.radii, dtype=torch.float64)
         angles = self.start_deg + self.turn_deg * torch.arange(self.length, dtype=torch.float64)
-        for angles_at_once in torch.split(torch.deg2rad(angles), _FRAMES_AT_ONCE):
+        for angles_at_once in torch.split(torch.deg2rad(angles), frames_at_once(self.size)):
             turn = _object_to_viewer(angles_at_once, np.radians(self.lean_deg))[:, None]
             origin, ray = eye @ turn, -turn[..., 2:, :]  # the viewer, in the object's own coordinates
             point, normal, hit = (_ellipsoid if self.shape == "ellipsoid" else _box)(origin, ray, radii)
@@ -123,6 +123,7 @@ def turning_objects(
     """
     if min(size, length, count) < 1:
         raise AssayError(f"size={size}, length={length}, count={count}: all must be at least 1")
+    require_rendered(size, length, count)
     rng = np.random.default_rng(seed)
     textures = [picture for _, picture in photographs(256, color)]
     shapes: tuple[Shape, Shape] = ("ellipsoid", "box")

@@ -11,6 +11,7 @@ from PIL import Image
 
 from assay.core.errors import AssayError
 from assay.core.fingerprint import file_fingerprint, fingerprint
+from assay.core.reading import reading
 from assay.stimuli.clips import Clip
 from assay.stimuli.pictures import Array, Color, picture_to_array
 
@@ -43,28 +44,31 @@ class Video(Clip):
         import av
 
         t = -1
-        try:
-            with av.open(str(self.path)) as container:
-                if not container.streams.video:
-                    raise AssayError(f"{self.path} has no video stream")
-                stream = container.streams.video[0]
-                stream.codec_context.options = {"err_detect": "explode"}
-                shown_s = 0.0
-                for t, frame in enumerate(container.decode(stream)):
-                    if frame.is_corrupt:
-                        raise AssayError(f"{self.path} is damaged at frame {t}")
-                    if self.stop is not None and t >= self.stop:
-                        return
-                    shown_s = _end_s(frame, stream)
-                    if t >= self.start and (t - self.start) % self.step == 0:
-                        yield frame.to_image()  # type: ignore[no-untyped-call]
-                length_s = _length_s(container, stream)
-                slack_s = 1.5 / float(stream.average_rate or 10)
-                if length_s is not None and shown_s + slack_s < length_s:
-                    raise AssayError(f"{self.path} is damaged: its frames end at {shown_s:.2f} of {length_s:.2f} s")
-        except (av.error.FFmpegError, EOFError) as error:
-            where = f"past frame {t}" if t >= 0 else "at all: it is empty, cut short or no video"
-            raise AssayError(f"{self.path} cannot be decoded {where} ({error})") from error
+        with reading(self.path, "a video"):
+            try:
+                with av.open(str(self.path)) as container:
+                    if not container.streams.video:
+                        raise AssayError(f"{self.path} has no video stream")
+                    stream = container.streams.video[0]
+                    if stream.codec_context is None:  # typed as never None, and is, where damage hides which decoder
+                        raise AssayError(f"{self.path} cannot be decoded at all: it does not say by which decoder")
+                    stream.codec_context.options = {"err_detect": "explode"}
+                    shown_s = 0.0
+                    for t, frame in enumerate(container.decode(stream)):
+                        if frame.is_corrupt:
+                            raise AssayError(f"{self.path} is damaged at frame {t}")
+                        if self.stop is not None and t >= self.stop:
+                            return
+                        shown_s = _end_s(frame, stream)
+                        if t >= self.start and (t - self.start) % self.step == 0:
+                            yield frame.to_image()  # type: ignore[no-untyped-call]
+                    length_s = _length_s(container, stream)
+                    slack_s = 1.5 / float(stream.average_rate or 10)
+                    if length_s is not None and shown_s + slack_s < length_s:
+                        raise AssayError(f"{self.path} is damaged: its frames end at {shown_s:.2f} of {length_s:.2f} s")
+            except (av.error.FFmpegError, EOFError) as error:
+                where = f"past frame {t}" if t >= 0 else "at all: it is empty, cut short or no video"
+                raise AssayError(f"{self.path} cannot be decoded {where} ({error})") from error
         if t < 0:
             raise AssayError(f"{self.path} holds no decodable frame")
 

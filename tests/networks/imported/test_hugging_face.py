@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 
 import numpy as np
 import pytest
@@ -130,3 +132,38 @@ def test_a_processor_that_does_more_than_is_known_is_refused():
         image_processor(PROCESSOR | {"do_pad": True}, "source='hf:detr'")
     with pytest.raises(AssayError, match=r"cannot be read \(KeyError\('size'\)\): give preprocess"):
         image_processor({"do_resize": True}, "source='hf:odd'")
+
+
+@pytest.mark.hf
+def test_a_folder_whose_weights_are_pickles_is_refused_and_nothing_in_it_is_run(vit, tmp_path):
+    folder, network = vit
+    ran = tmp_path / "ran"
+
+    class Hidden:
+        def __reduce__(self):
+            return os.mkdir, (str(ran),)
+
+    (folder / "model.safetensors").unlink()
+    for content in ({"a": Hidden()}, network.state_dict()):
+        torch.save(content, folder / "pytorch_model.bin")
+        with pytest.raises(AssayError, match=r"pytorch_model\.bin is a pickle .* save it as safetensors"):
+            SubjectSource(f"hf:{folder}").load()
+    assert not ran.exists()
+
+
+@pytest.mark.hf
+def test_code_that_comes_with_a_checkpoint_is_never_run(vit):
+    folder, _ = vit
+    with pytest.raises(AssayError, match=r"trust_remote_code would run code .* which assay never does"):
+        SubjectSource(f"hf:{folder}", args={"trust_remote_code": True}).load()
+    for args in ({"use_safetensors": False}, {"weights_only": False}):
+        with pytest.raises(AssayError, match="weights are read from safetensors alone"):
+            SubjectSource(f"hf:{folder}", args=args).load()
+    config = json.loads((folder / "config.json").read_text())
+    own = {"AutoConfig": "own.Config", "AutoModel": "own.Model", "AutoModelForImageClassification": "own.Model"}
+    (folder / "own.py").write_text(f"open({str(folder / 'ran')!r}, 'w')")
+    for change in ({"auto_map": own}, {"auto_map": own, "model_type": "own"}):
+        (folder / "config.json").write_text(json.dumps(config | change))
+        with contextlib.suppress(AssayError):
+            SubjectSource(f"hf:{folder}").load()
+        assert not (folder / "ran").exists()

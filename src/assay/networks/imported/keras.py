@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from assay.core.errors import AssayError, first_line, optional
+from assay.core.errors import AssayError, optional
+from assay.core.reading import read_json as read_json_file
+from assay.core.reading import reading
 from assay.networks.imported.keras_layers import keras_layer, whole
 from assay.networks.imported.keras_modules import Shape
 from assay.stimuli.pictures import Array
@@ -56,10 +57,7 @@ def load_keras(config: str | Path, weights: str | Path) -> KerasNetwork:
 
 def read_json(path: str | Path) -> dict[str, Any]:
     """Read a JSON file that holds a mapping."""
-    try:
-        content = json.loads(Path(path).read_bytes())
-    except (OSError, ValueError) as error:
-        raise AssayError(f"{path} cannot be read as JSON ({first_line(error)})") from error
+    content = read_json_file(path)
     if not isinstance(content, dict):
         raise AssayError(f"{path} holds a {type(content).__name__}, not a mapping")
     return content
@@ -113,17 +111,14 @@ def _fill(unfilled: Unfilled, path: str | Path) -> None:
 def _read_weights(path: str | Path) -> list[dict[str, Array]]:
     """Read the arrays of each layer that has weights, by short names (``kernel`` for ``dense_1/kernel:0``)."""
     h5py = optional("h5py", "keras", "reading Keras weights")
-    try:
-        with h5py.File(path, "r") as file:
-            layers = [file[_text(name)] for name in file.attrs["layer_names"]]
-            names = [[_text(name) for name in layer.attrs["weight_names"]] for layer in layers]
-            return [
-                {name.rsplit("/")[-1].split(":")[0]: np.asarray(layer[name], dtype=np.float32) for name in weights}
-                for layer, weights in zip(layers, names, strict=True)
-                if weights
-            ]
-    except Exception as error:  # h5py's errors share no base class
-        raise AssayError(f"{path} cannot be read as Keras weights ({first_line(error)})") from error
+    with reading(path, "Keras weights"), h5py.File(path, "r") as file:
+        layers = [file[_text(name)] for name in file.attrs["layer_names"]]
+        names = [[_text(name) for name in layer.attrs["weight_names"]] for layer in layers]
+        return [
+            {name.rsplit("/")[-1].split(":")[0]: np.asarray(layer[name], dtype=np.float32) for name in weights}
+            for layer, weights in zip(layers, names, strict=True)
+            if weights
+        ]
 
 
 def _text(name: bytes | str) -> str:

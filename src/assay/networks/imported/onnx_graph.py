@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from assay.core.errors import AssayError, first_line, optional
+from assay.core.errors import AssayError, optional
+from assay.core.reading import reading
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -116,7 +117,7 @@ def read_onnx(path: str | Path) -> OnnxGraph:
     onnx = optional("onnx", "onnx", "reading ONNX files")
     if not Path(path).is_file():
         raise AssayError(f"{path} is not a file: give the path of an ONNX network")
-    try:
+    with reading(path, "an ONNX network"):
         model = onnx.load(str(path))
         onnx.checker.check_model(model)
         graph = model.graph
@@ -125,8 +126,6 @@ def read_onnx(path: str | Path) -> OnnxGraph:
             if node.op_type == "Constant":
                 constants[node.output[0]] = np.asarray(next(iter(attributes_of(node).values())))
         inputs = {i.name: _declared(onnx, i) for i in graph.input if i.name not in constants}
-    except Exception as error:  # protobuf, checker and file errors share no base class
-        raise AssayError(f"{path} cannot be read as an ONNX network ({first_line(error)})") from error
     if not inputs or not graph.output:
         raise AssayError(f"{path} has {len(inputs)} inputs and {len(graph.output)} outputs: it is no network")
     return OnnxGraph(model, str(path), constants, inputs)
@@ -153,6 +152,6 @@ def _declared(onnx: Any, given: Any) -> tuple[np.dtype[Any], tuple[int | None, .
     """Return the type and the shape that a file states of an input."""
     kind = given.type.tensor_type
     if not given.type.HasField("tensor_type"):
-        raise AssayError(f"the input {given.name!r} is no tensor")
+        raise ValueError(f"the input {given.name!r} is no tensor")
     sides = tuple(d.dim_value if d.HasField("dim_value") and d.dim_value > 0 else None for d in kind.shape.dim)
     return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)), sides

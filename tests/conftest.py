@@ -18,7 +18,7 @@ from page_kit import BUSY_MS
 SHARED = Path(__file__).parents[1] / ".." / "shared" / "data"
 KITS = Path(__file__).parent / "kits"
 # Hostile code is never imported here, not even to be looked through for examples.
-collect_ignore = ["broad/attacks/hostile.py", "broad/attacks/patches_at_import.py"]
+collect_ignore = [f"broad/attacks/{name}.py" for name in ("hostile", "hostile_channels", "patches_at_import")]
 
 # How long an example takes says how busy the machine is, not whether the code is right. Equal code draws equal
 # examples, so that a red suite is news of the change; `--hypothesis-profile=explore` draws new ones.

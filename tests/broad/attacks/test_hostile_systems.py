@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 import time
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -63,8 +66,27 @@ CLASSIFIERS = {
     "GathersLabelsOverFolds": ("done", ""),
     "RemembersWhenPredicting": ("learned at test time", "in another order or number"),
 }
-PATCHES = {"patches_at_import:Patches": ("done", "")}
-ALL = LEARNERS | CLASSIFIERS | PATCHES
+OF_OTHER_FILES = {
+    "patches_at_import:Patches": ("done", ""),
+    "hostile_channels:KeepsFoldsForTheTest": ("done", ""),
+    "hostile_channels:HidesInSmallNumbers": ("learned at test time", "the classifier answers otherwise"),
+    "hostile_channels:ReadsTheLog": ("done", ""),
+    "hostile_channels:ChangesTheMachine": ("done", ""),
+    "hostile_channels:MakesNamespaces": ("done", ""),
+    "hostile_channels:AnnouncesNonsense": ("invalid", "an array that is none"),
+    "hostile_channels:AnnouncesNoKind": ("invalid", "an array that is none"),
+    "hostile_channels:NamesLayersByHalfCharacters": ("done", ""),
+    "hostile_channels:TrainedElsewhere": ("failed", "leads to what no system may see"),
+}
+# Classifiers of other files: by themselves, or with a learner.
+PARTNERS = {
+    "hostile_channels:KeepsFoldsForTheTest": ("hostile:Honest", "hostile_channels:KeepsFoldsForTheTest"),
+    "hostile_channels:HidesInSmallNumbers": (
+        "hostile_channels:HidesInSmallNumbers",
+        "hostile_channels:MakesThemLarge",
+    ),
+}
+ALL = LEARNERS | CLASSIFIERS | OF_OTHER_FILES
 
 
 def team(name: str, place: Path, precious: Path, port: int) -> Team:
@@ -72,9 +94,15 @@ def team(name: str, place: Path, precious: Path, port: int) -> Team:
     learner, classifier = Module("hostile:Honest", settings), Module("linear_svr", {"grid": {"C": [1.0]}})
     if name in CLASSIFIERS:
         classifier = Module(f"hostile:{name}", {"grid": {"C": [1.0]}})
+    elif name in PARTNERS:
+        learner, classifier = Module(PARTNERS[name][0], settings), Module(PARTNERS[name][1], {"grid": {"C": [1.0]}})
     else:
         learner = Module(name if ":" in name else f"hostile:{name}", settings)
-    return Team("s", name, {"text": Parts(Module("bag_of_words", {"terms": 60}), learner, classifier)})
+    parts = Parts(Module("bag_of_words", {"terms": 60}), learner, classifier)
+    if name.endswith("TrainedElsewhere"):
+        (place / "learner").symlink_to(precious / "labels.csv")
+        parts = replace(parts, trained_from=place / "learner", declaration="learned by the protocol")
+    return Team("s", name, {"text": parts})
 
 
 def job_of(team: Team) -> Job:
@@ -95,7 +123,11 @@ def attacked(tmp_path_factory):
     (precious / "labels.csv").write_text("id,label\n1,5\n")
     view = task().for_systems()
     orders = []
-    with pytest.MonkeyPatch.context() as patch, socket.create_server(("127.0.0.1", 0)) as server:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        socket.create_server(("127.0.0.1", 0)) as server,
+        log_with_labels(place / "log"),
+    ):
         patch.syspath_prepend(str(HERE))
         patch.setenv("ASSAY_TEST_SECRET", SECRET)
         server.settimeout(0.01)
@@ -118,6 +150,21 @@ def attacked(tmp_path_factory):
         by_name[name] = Results(str(place / name)).read_run("text:Overall", "6s")
     assert len(records) == len(orders)
     return by_name, place
+
+
+@contextmanager
+def log_with_labels(file: Path):
+    """Standard error is a log in the block, as under a batch system, and somebody has printed labels to it."""
+    before = os.dup(2)
+    with file.open("w") as log:
+        log.write("labels that were printed\n")
+        log.flush()
+        os.dup2(log.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -154,7 +201,7 @@ def test_nothing_of_the_evaluators_was_touched(attacked):
             assert not list((folder / "runs").glob("forged"))
     planted = ("assay_planted.pth", "sitecustomize.py", "assay_planted.py")
     assert not [p for p in (HERE, *map(Path, sys.path)) for name in planted if (p / name).exists()]
-    assert not any(name in sys.modules for name in ("hostile", "patches_at_import"))
+    assert not any(name in sys.modules for name in ("hostile", "hostile_channels", "patches_at_import"))
 
 
 def test_no_process_lives_on(attacked):

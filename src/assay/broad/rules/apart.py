@@ -24,6 +24,7 @@ from assay.broad.run.remote import Remote, Surroundings, SystemFailed, plain_tex
 from assay.broad.run.sandbox import Worker
 from assay.broad.run.serving import described
 from assay.broad.run.warden import Walls
+from assay.broad.systems.saved_learner import learner_file
 from assay.broad.systems.team import Module, Parts
 from assay.core.errors import AssayError, first_line
 
@@ -31,7 +32,12 @@ SECONDS = 600.0  # that checking one system may take
 
 
 def check_apart(
-    parts: Parts, inputs: Inputs, documents: Mapping[str, str], modality: Modality, around: Surroundings
+    parts: Parts,
+    inputs: Inputs,
+    documents: Mapping[str, str],
+    modality: Modality,
+    around: Surroundings,
+    learned_from: Inputs | None = None,
 ) -> list[Check]:
     """Check a team's system as `check_system` does, in workers.
 
@@ -44,30 +50,40 @@ def check_apart(
         documents: Places of the team's artifacts.
         modality: ``"video"`` or ``"text"``.
         around: What is hidden from workers.
+        learned_from: Reviews that the preprocessor learns from; None for two thirds of the instances.
     """
     around = replace(around, limit_s=around.limit_s or SECONDS)
     with TemporaryDirectory(prefix="assay-check-") as place:
         given = staged(inputs, Path(place))
-        checks = _told(parts, given, documents, modality, replace(around, shown=(*around.shown, place)))
+        seeing = replace(around, shown=(*around.shown, place))
+        checks = _told(parts, given, documents, modality, seeing, learned_from)
         failed = {c.requirement for c in checks if c.status == "fail"}
         if not {"F8", "F6", "D8"} & failed:
-            found = _answers_alone(parts, given, replace(around, shown=(*around.shown, place)))
+            found = _answers_alone(parts, given, seeing, learned_from)
             checks = [c for c in checks if found is None or c.requirement != "D8"] + ([found] if found else [])
     return checks
 
 
 def _told(
-    parts: Parts, inputs: Inputs, documents: Mapping[str, str], modality: Modality, around: Surroundings
+    parts: Parts,
+    inputs: Inputs,
+    documents: Mapping[str, str],
+    modality: Modality,
+    around: Surroundings,
+    learned_from: Inputs | None,
 ) -> list[Check]:
     """What the system's own process finds."""
     shown = (*around.shown, *parts.preprocessor.places, *parts.learner.places, *parts.classifier.places)
     walls = Walls("assay.broad.rules.apart:serve", around.hidden, shown, kind=around.kind)
-    trained = None if parts.trained_from is None else str(parts.trained_from.absolute())
-    if trained is not None:
-        walls = replace(walls, shown=(*shown, trained))
+    if parts.trained_from is not None:
+        try:
+            trained = learner_file(parts.trained_from, around.hidden)
+        except AssayError as error:
+            return [Check("F6", "fail", first_line(error))]
+        walls = replace(walls, shown=(*shown, str(trained)))
     with Worker(walls) as worker:
         try:
-            worker.connection.send_bytes(pickle.dumps((parts, inputs, dict(documents), modality)))
+            worker.connection.send_bytes(pickle.dumps((parts, inputs, dict(documents), modality, learned_from)))
             if not worker.connection.poll(around.limit_s):
                 return [Check("F8", "fail", f"checking took longer than {around.limit_s:g} s")]
             said, _ = receive(worker.connection, 0)
@@ -98,19 +114,19 @@ def _checks(told: Any) -> list[Check]:
 
 def serve(connection: Connection) -> None:
     """Check the system that the keeper sends, in a worker."""
-    parts, inputs, documents, modality = pickle.loads(connection.recv_bytes())
+    given = pickle.loads(connection.recv_bytes())
     try:
-        send(connection, {"checks": [asdict(check) for check in check_system(parts, inputs, documents, modality)]})
+        send(connection, {"checks": [asdict(check) for check in check_system(*given)]})
     except BaseException as error:
         send(connection, {"error": described(error)})
 
 
-def _answers_alone(parts: Parts, inputs: Inputs, around: Surroundings) -> Check | None:
+def _answers_alone(parts: Parts, inputs: Inputs, around: Surroundings, learned_from: Inputs | None) -> Check | None:
     """Whether preprocessor and learner answer for a few instances as among all others; None if that is not known."""
     training = np.arange(len(inputs) * 2 // 3)
     few = np.random.default_rng(0).permutation(len(inputs))[: len(inputs) // 4]
     try:
-        first = inputs.take(training)
+        first = inputs.take(training) if learned_from is None else learned_from
         features = _both(parts.preprocessor, first, inputs, inputs.take(few), few, around, "preprocessor")
         if parts.trained_from is None:
             _both(parts.learner, rows(features, training), features, rows(features, few), few, around, "learner")

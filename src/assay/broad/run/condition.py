@@ -23,6 +23,7 @@ from assay.broad.run.job import Job
 from assay.broad.run.remote import Remote, RemoteClassifier, Rows, Surroundings
 from assay.broad.run.results import FoldInfo, Results, RunRecord
 from assay.broad.run.tuning import Tuned, train_and_optimize_classifier
+from assay.broad.systems.saved_learner import learner_file
 from assay.broad.systems.team import Module
 from assay.broad.tasks import View
 from assay.core.errors import AssayError
@@ -146,7 +147,7 @@ class RunCondition:
         shallow = job.spec.condition.unsupervised == "SUL"
         key = fingerprint(key, shallow, job.modules.get("trained_from"), job.share)
         self.learner = job.trained_from or f"work/features/{key}.learner"
-        with self._worker(job.learner, shallow) as worker:
+        with self._worker(job.learner, "learner: start", shallow) as worker:
             self.layers = worker.layers
             self.check_layers(shallow)
             kept = self.store.read(f"{key}{job.layer}")
@@ -172,7 +173,7 @@ class RunCondition:
         """Have the learner learn, or load what it has learned already, and give its state."""
         job = self.job
         if job.trained_from is not None:
-            worker.load(_bytes_of(job.trained_from), careful=True)
+            worker.load(learner_file(job.trained_from, self.around.hidden).read_bytes(), careful=True)
             return worker.state()
         if self.store.folder.exists(kept):
             state = self.store.folder.read(kept)
@@ -243,7 +244,7 @@ class RunCondition:
         others = ("training", np.searchsorted(partition.training, in_other_folds))
         validation = Rows((others, ("validation", None)) if len(partition.validation) else (others,))
         tuned: list[Tuned] = []
-        with self._worker(self.job.classifier) as worker:
+        with self._worker(self.job.classifier, f"fold {i}: start") as worker:
             for part in ("training", "validation"):
                 if count(features[part]):
                     worker.ask("keep", part=part, X=features[part])
@@ -300,13 +301,15 @@ class RunCondition:
 
     def _tested(self, state: bytes, X: Features) -> tuple[dict[str, Any], list[Array]]:
         """What the classifiers of a fold answer in a worker that has nothing else."""
-        with self._worker(self.job.classifier) as tester:
+        with Remote(self.job.classifier, self.around) as tester:
             tester.ask("keep", part="test", X=X)
             return tester.ask("predict_each", state=state, part="test")
 
     # -- meanwhile --------------------------------------------------------------------------------------
 
-    def _worker(self, module: Module, shallow: bool = False) -> Remote:
+    def _worker(self, module: Module, stage: str, shallow: bool = False) -> Remote:
+        """Begin a stage in which a team's module is made, so that the limit of time names it, and not another."""
+        self._begin(stage)
         return Remote(module, self.around, shallow)
 
     @contextmanager
@@ -345,13 +348,6 @@ def run_condition(view: View, job: Job, results: Results) -> RunRecord:
 def _few(n: int) -> Array:
     """Numbers of a few test instances in any order; nobody can know which."""
     return np.random.default_rng(secrets.randbits(128)).permutation(n)[:_AGAIN]
-
-
-def _bytes_of(file: str) -> bytes:
-    try:
-        return Path(file).read_bytes()
-    except OSError as error:
-        raise AssayError(f"trained_from={file} cannot be read ({error.strerror})") from error
 
 
 class _Timed:

@@ -61,10 +61,18 @@ class Job:
         if self.trained_from is not None:
             described["trained_from"] = {
                 "file": Path(self.trained_from).name,
-                "content": file_fingerprint(Path(self.trained_from)),
+                "content": _content(Path(self.trained_from)),
                 "declaration": self.declaration,
             }
         return described
+
+
+def _content(file: Path) -> str:
+    """Fingerprint of a file; of what is no plain file that can be read, nothing: the run that loads it says why."""
+    try:
+        return file_fingerprint(file) if file.is_file() else ""
+    except OSError:
+        return ""
 
 
 def make_job(spec: RunSpec, view_modality: Any, teams: Mapping[str, Team], evaluators: Evaluators) -> Job:

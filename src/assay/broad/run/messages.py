@@ -94,9 +94,9 @@ def _announced(entry: Any) -> tuple[np.dtype[Any], tuple[int, ...]]:
     try:
         kind, shape = entry
         sizes = tuple(int(n) for n in shape)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise Violation("invalid", "the system's process announced an array that is none") from error
-    if kind not in _NUMBERS or len(sizes) > 8 or any(not 0 <= n < 2**48 for n in sizes):
+    if not isinstance(kind, str) or kind not in _NUMBERS or len(sizes) > 8 or any(not 0 <= n < 2**48 for n in sizes):
         raise Violation("invalid", "the system's process announced an array that is none")
     return np.dtype(kind), sizes
 

@@ -64,4 +64,4 @@ def _plain(text: bytes) -> bytes:
     >>> _plain("größer\\n\\x1b[2J".encode()).decode()
     'größer\\n?[2J'
     """
-    return bytes(byte if byte >= 32 and byte != 127 or byte in b"\n\t\r" else ord("?") for byte in text)
+    return bytes(byte if (byte >= 32 and byte != 127) or byte in b"\n\t\r" else ord("?") for byte in text)

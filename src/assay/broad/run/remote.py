@@ -89,7 +89,7 @@ class Remote:
         layers = self.described.get("layers")
         if not isinstance(layers, list) or not all(isinstance(name, str) for name in layers) or len(layers) > 1000:
             raise SystemFailed(f"{self.name} has no attribute 'layers' that names its layers")
-        return [name[:200] for name in layers]
+        return [plain_text(name, 200) for name in layers]
 
     def load(self, state: bytes, careful: bool = False) -> Self:
         """Give the module the state that another one had."""

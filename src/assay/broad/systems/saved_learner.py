@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch import nn
 
 from assay.core.errors import AssayError, first_line
 from assay.core.folder import Folder
+from assay.runs.process_tree import machine_bytes
 
 # What learners are made of: modules of ours whose classes do nothing when they are made, …
 _MODULES = ("assay.broad.systems.features", "assay.broad.systems.learners", "assay.broad.systems.classifiers")
@@ -66,6 +68,32 @@ def load_learner(path: str | Path, like: Any) -> Any:
     except OSError as error:
         raise AssayError(f"trained_from={path} cannot be read ({error.strerror})") from error
     return learner_from_bytes(data, like, str(path))
+
+
+def learner_file(path: str | Path, hidden: Sequence[str] = ()) -> Path:
+    """The file of a learner that was trained elsewhere, where its links lead; one that no system may see is refused.
+
+    Its bytes are given to the team's own code, so a link to the labels must not be followed.
+
+    Args:
+        path: File of the learner, as the team gave it.
+        hidden: Files and folders that no system may see.
+    """
+    try:
+        real = Path(path).resolve(strict=True)
+        plain, size = real.is_file(), real.stat().st_size
+    except (OSError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or first_line(error)
+        raise AssayError(f"trained_from={path} cannot be read ({reason})") from error
+    if not plain or size == 0:  # nor a pipe, a device, or what the kernel says of a process
+        raise AssayError(f"trained_from={path} is no plain file with something in it")
+    if any(
+        real.is_relative_to(Path(place).resolve()) or real.samefile(place) for place in hidden if Path(place).exists()
+    ):
+        raise AssayError(f"trained_from={path} leads to what no system may see: give a file of the learner's own")
+    if size > machine_bytes() // 2:
+        raise AssayError(f"trained_from={path} has {size:,} bytes, more than half of this machine's memory")
+    return real
 
 
 def learner_from_bytes(data: bytes, like: Any, path: str = "the learner's file") -> Any:

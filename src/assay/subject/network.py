@@ -135,7 +135,8 @@ class Network:
         ``out_of_place``, modules with an ``inplace`` switch have it off: what they would overwrite stays.
         """
         modules = list(self.module.modules())
-        changes = [(m, "training", True) for m in modules if m.training]
+        modes, default = [(m, m.training) for m in modules], torch.get_default_dtype()
+        changes = [(m, "training", True) for m, training in modes if training]
         if out_of_place:
             switches = [m for m in modules if not isinstance(m, torch.jit.ScriptModule)]  # those have it built in
             changes += [(m, "inplace", True) for m in switches if getattr(m, "inplace", False) is True]
@@ -151,6 +152,10 @@ class Network:
             finally:
                 for module, switch, before in changes:
                     setattr(module, switch, before)
+                for module, training in modes:
+                    if module.training != training:  # the network has changed it itself
+                        module.training = training
+                torch.set_default_dtype(default)  # which is everybody's
 
     @contextmanager
     def one_showing(self) -> Iterator[None]:

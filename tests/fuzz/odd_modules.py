@@ -356,7 +356,7 @@ ENDS: dict[str, Callable[[], nn.Module]] = {
 
 
 def network(draw: random.Random) -> tuple[nn.Module, list[str]]:
-    """A network that begins with a convolution and has up to three odd modules and an end; and the names of its parts."""
+    """A network of a convolution, up to three odd modules and an end; and the names of its parts."""
     parts = draw.choices(list(MODULES), k=draw.randint(1, 3))
     end = draw.choice([*ENDS, *["scores"] * len(ENDS)])
     modules = [nn.Conv2d(1, MAPS, 3, padding=1), nn.ReLU(), *(MODULES[part]() for part in parts), ENDS[end]()]

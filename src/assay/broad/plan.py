@@ -37,6 +37,8 @@ TEXT = {
     "skytrax": load_skytrax,
 }  # fmt: skip
 
+VOCABULARY = 5000  # number of reviews that preprocessors learn from while they are checked
+
 
 @dataclass(frozen=True)
 class BroadPlan:
@@ -101,6 +103,13 @@ class BroadPlan:
         assert isinstance(data, Dataset)
         some = generator(self.secret, "sample").permutation(len(data))[:count]
         return Inputs(data.take(some).inputs.items, neutral_ids(len(some)))
+
+    def learned_from(self, modality: Modality) -> Inputs | None:
+        """Reviews to check preprocessors of text with, enough for a whole vocabulary; None for clips.
+
+        A learner may be made for as many columns as the preprocessor gives for all reviews.
+        """
+        return self.sample("text", VOCABULARY) if modality == "text" else None
 
     def execute(self, processes: int = 1, only: tuple[str, ...] = (), ray: bool | str = False) -> Analysis:
         """Do the runs that are missing, analyse the results, apply the plan's measures to the systems' layers."""

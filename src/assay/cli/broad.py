@@ -63,7 +63,8 @@ def check(
                     if getattr(loaded, modality) is None:
                         continue
                     system = system_hash(parts.described)[:12]
-                    for one in check_apart(parts, loaded.sample(modality), team.documents, modality, around):
+                    sample, learned_from = loaded.sample(modality), loaded.learned_from(modality)
+                    for one in check_apart(parts, sample, team.documents, modality, around, learned_from):
                         found = (team.name, modality, one.requirement, one.status, one.sentence, system)
                         checks.append(dict(zip(CHECKS, found, strict=True)))
             if run is not None or Results(loaded.folder).folder.exists():

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 from scipy import sparse
@@ -527,3 +528,52 @@ def test_j4_missing_artifacts_are_listed(tmp_path):
 def test_too_few_instances_are_refused():
     with pytest.raises(AssayError, match="23 instances are too few to check a system with, give at least 24"):
         check_system(with_learner("Deep"), TEXT.take(np.arange(23)))
+
+
+class Framed(PCAStack):
+    """Answers with a table of pandas."""
+
+    def transform(self, X, layer=-1):
+        return pd.DataFrame(super().transform(X, layer))
+
+
+class OneNumber(PCAStack):
+    """Answers with one number for each instance, in no column."""
+
+    def transform(self, X, layer=-1):
+        return super().transform(X, layer)[:, 0]
+
+
+class MadeForTen(PCAStack):
+    """Takes ten columns, as a network of a fixed size does."""
+
+    def fit(self, X):
+        if X.shape[1] != len(WORDS):
+            raise AssayError(f"features have {X.shape[1]} columns, not {len(WORDS)}")
+        return super().fit(X)
+
+
+def text_checks(learner: str, inputs: Inputs, learned_from: Inputs | None = None) -> dict[str, Check]:
+    parts = Parts(Module("bag_of_words", {"terms": 10}), Module(f"{HERE}:{learner}"), Module("linear_svr"))
+    return {check.requirement: check for check in check_system(parts, inputs, learned_from=learned_from)}
+
+
+def test_a_table_of_pandas_is_taken_as_the_matrix_that_a_run_makes_of_it():
+    checks = text_checks("Framed", TEXT)
+    assert {checks[name].status for name in ("F6", "J2", "G1", "D8", "F5")} == {"pass"}
+
+
+@pytest.mark.parametrize(
+    "name, sentence", [("OneNumber", "the learner gives an array of shape (27,)"), ("GivesNothing", "fit of the lea")]
+)
+def test_one_mistake_is_named_once_and_what_follows_from_it_is_not_checked(name, sentence):
+    checks = text_checks(name, TEXT)
+    assert checks["F6"].status == "fail" and sentence in checks["F6"].sentence
+    assert checks["G1"].status == "not checked"
+
+
+def test_a_learner_made_for_the_vocabulary_of_all_reviews_is_not_checked_with_that_of_a_few():
+    few = Inputs([" ".join(np.roll(WORDS[:4], i)[: 1 + i % 4]) for i in range(24)], tuple(map(str, range(24))))
+    assert text_checks("MadeForTen", few)["F6"].sentence == "features have 4 columns, not 10"
+    assert text_checks("MadeForTen", TEXT)["F6"].status == "pass"
+    assert text_checks("MadeForTen", few, learned_from=TEXT)["J1"].status == "pass"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 import sys
 from pathlib import Path
 
@@ -77,6 +78,16 @@ def test_a9_a_frozen_system_is_refused_when_its_source_or_what_it_imports_change
     with pytest.raises(AssayError, match=f"frozen as {before[:12]}…, but its source is .*register it anew"):
         frozen.build()
     assert free.build().units == 1
+
+
+def test_other_processes_need_not_look_for_the_sources_of_a_large_package_again(team_code, monkeypatch):
+    module = Module("teamwork:System", {"units": 3})
+    before = module.source_hash
+    sent = pickle.loads(pickle.dumps(module))
+    monkeypatch.setattr("assay.broad.systems.team.own_sources", lambda _: ())
+    assert sent.source_hash == before and sent == module
+    (team_code / "teamwork_helper.py").write_text("SCALE = 2\n")
+    assert sent.source_hash != before
 
 
 def test_a9_other_files_may_change(team_code):

@@ -9,8 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from assay.broad.data.dataset import Array, Features, Inputs, Modality
-from assay.broad.data.features import count, dense, rows
-from assay.broad.data.violation import NotApplicable
+from assay.broad.data.features import count, dense, finite, rows
+from assay.broad.data.violation import NotApplicable, Violation
+from assay.broad.run.messages import features_as_arrays, features_of_arrays
 from assay.broad.run.tuning import adapted
 from assay.broad.run.watch import Seen, watching
 from assay.broad.systems.saved_learner import load_learner
@@ -57,6 +58,8 @@ class Bench:
         inputs: Instances to try the system on; it learns from the first two thirds.
         documents: Places of the team's artifacts.
         modality: ``"video"`` or ``"text"``.
+        learned_from: Instances that the preprocessor learns from; None for the same two thirds. A vocabulary of few
+            reviews is smaller than that of all, and a learner may be made for its size.
         made: Stages that were made, by name.
         seen: Side effects of the code while each stage was made, by name.
     """
@@ -65,6 +68,7 @@ class Bench:
     inputs: Inputs
     documents: Mapping[str, str]
     modality: Modality
+    learned_from: Inputs | None = None
     made: dict[str, Any] = field(default_factory=dict)
     seen: dict[str, Seen] = field(default_factory=dict)
 
@@ -103,14 +107,21 @@ class Bench:
 
     @property
     def preprocessor(self) -> Any:
-        """The preprocessor, fitted on the training instances."""
-        return self.stage("preprocessor", lambda: self.parts.preprocessor.build().fit(self.inputs.take(self.training)))
+        """The preprocessor, fitted on the instances that it learns from."""
+        return self.stage("preprocessor", self.new_preprocessor)
+
+    def new_preprocessor(self) -> Any:
+        """Make a preprocessor and have it learn."""
+        given = self.inputs.take(self.training) if self.learned_from is None else self.learned_from
+        return _itself(self.parts.preprocessor.build().fit(given), "preprocessor")
 
     @property
     def features(self) -> Features:
-        """The features of all instances."""
+        """The features of all instances, one finite row for each."""
         preprocessor = self.preprocessor
-        features: Features = self.stage("preprocessing", lambda: preprocessor.transform(self.inputs))
+        features: Features = self.stage(
+            "preprocessing", lambda: self.checked(preprocessor.transform(self.inputs), "the preprocessor")
+        )
         return features
 
     @property
@@ -121,18 +132,36 @@ class Bench:
             fresh = self.parts.learner.build()
             if self.parts.trained_from is not None:
                 return load_learner(self.parts.trained_from, fresh)
-            return fresh.fit(features)
+            return _itself(fresh.fit(features), "learner")
 
         features = rows(self.features, self.training)
         return self.stage("learner", learn)
 
     @property
     def represented(self) -> Features:
-        """The representation of all instances by the last layer."""
+        """The representation of all instances by the last layer, one finite row for each."""
         learner = self.learner
         features = self.features
-        representation: Features = self.stage("representation", lambda: learner.transform(features))
+        representation: Features = self.stage(
+            "representation", lambda: self.checked(learner.transform(features), "the learner")
+        )
         return representation
+
+    def checked(self, given: Any, whose: str) -> Features:
+        """Features as a run takes them from another process; what is not one finite row for each instance is found."""
+        try:
+            features = features_of_arrays(*features_as_arrays(given), whose)
+            if not isinstance(features, list) and features.ndim < 2:
+                raise Found(f"{whose} gives an array of shape {features.shape}, not instances × columns")
+            if count(features) != len(self.inputs):
+                raise Found(f"{whose} gives {count(features)} rows for {len(self.inputs)} instances")
+            if not finite(features):
+                raise Found(f"{whose} gives NaN or infinite values")
+        except Violation as error:
+            raise Found(str(error)) from error
+        except TypeError as error:
+            raise Found(f"{whose} gives what is no matrix of numbers ({first_line(error)})") from error
+        return features
 
     @property
     def classifier(self) -> Any:
@@ -147,6 +176,12 @@ class Bench:
 
         represented = self.represented
         return self.stage("classifier", learn)
+
+
+def _itself(given: Any, what: str) -> Any:
+    if given is None:
+        raise Found(f"fit of the {what} gives None: it must give the {what} itself")
+    return given
 
 
 def same(a: Features, b: Features) -> bool:

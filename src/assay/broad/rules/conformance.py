@@ -18,7 +18,11 @@ LEAST = 24  # the smallest number of instances a system can be checked with
 
 
 def check_system(
-    parts: Parts, inputs: Inputs, documents: Mapping[str, str] | None = None, modality: Modality | None = None
+    parts: Parts,
+    inputs: Inputs,
+    documents: Mapping[str, str] | None = None,
+    modality: Modality | None = None,
+    learned_from: Inputs | None = None,
 ) -> list[Check]:
     """Check a team's preprocessor, learner and classifier on a few instances.
 
@@ -30,12 +34,14 @@ def check_system(
         inputs: At least 24 instances; a few tens are enough.
         documents: Places of the team's artifacts, by the names in `assay.broad.rules.rules.DOCUMENTS`.
         modality: ``"video"`` or ``"text"``; by default, what the instances are.
+        learned_from: Instances that the preprocessor learns from, where it needs more of them to give as many columns
+            as in a run; None for the two thirds.
     """
     if len(inputs) < LEAST:
         raise AssayError(f"inputs: {len(inputs)} instances are too few to check a system with, give at least {LEAST}")
     if modality is None:
         modality = "video" if isinstance(inputs.items[0], Clip) else "text"
-    bench = Bench(parts, inputs, documents or {}, modality)
+    bench = Bench(parts, inputs, documents or {}, modality, learned_from)
     return [bench.check(requirement, test) for requirement, test in RULES]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from assay.broad.data.dataset import Features
-from assay.broad.data.features import count, finite, rows
+from assay.broad.data.features import count, rows
 from assay.broad.rules.bench import Bench, Found, Status, same
 from assay.broad.rules.structure import parameters_that_choose
 from assay.broad.rules.weight_change import layers_not_learned, weight_changes
@@ -40,23 +40,13 @@ DOCUMENTS = {
 
 
 def _preprocesses(bench: Bench) -> str:
-    _require_rows(bench, bench.features, "the preprocessor")
+    _ = bench.features
     return "the preprocessor gives finite features, one row for each instance"
 
 
 def _learns(bench: Bench) -> str:
-    learner = bench.learner
-    if learner is None:
-        raise Found("fit of the learner gives None: it must give the learner itself")
-    _require_rows(bench, bench.represented, "the learner")
+    _ = bench.represented
     return "the learner learns from features and gives finite representations, one row for each instance"
-
-
-def _require_rows(bench: Bench, features: Features, whose: str) -> None:
-    if count(features) != len(bench.inputs):
-        raise Found(f"{whose} gives {count(features)} rows for {len(bench.inputs)} instances")
-    if not finite(features):
-        raise Found(f"{whose} gives NaN or infinite values")
 
 
 # -- the learner ------------------------------------------------------------------------------------------
@@ -85,8 +75,7 @@ def _representations(bench: Bench) -> str:
     features = bench.features
     names = list(learner.layers)
     for i, name in enumerate(names):
-        represented = learner.transform(features, layer=i)
-        _require_rows(bench, represented, f"layer {name}")
+        represented = bench.checked(learner.transform(features, layer=i), f"layer {name}")
     if not same(represented, bench.represented):
         raise Found("transform without a layer does not give the last one")
     return f"each of {len(names)} layers can be output"
@@ -120,8 +109,7 @@ def _shallow(bench: Bench) -> str:
         raise Found(f"shallow() has {len(names)} layers, not exactly one")
     if state_fingerprint(shallow) != state_fingerprint(fresh):
         raise Found("shallow() keeps what the deep learner has learned: it must not be fitted")
-    represented = shallow.fit(rows(bench.features, bench.training)).transform(bench.features)
-    _require_rows(bench, represented, "the shallow learner")
+    bench.checked(shallow.fit(rows(bench.features, bench.training)).transform(bench.features), "the shallow learner")
     return f"shallow() has one layer ({names[0]}) and is not fitted"
 
 
@@ -177,8 +165,7 @@ def _row_independent(bench: Bench) -> str:
 def _deterministic(bench: Bench) -> str:
     if not same(bench.features, bench.preprocessor.transform(bench.inputs)):
         raise Found("the preprocessor transforms the same instances otherwise the second time")
-    again = bench.parts.preprocessor.build().fit(bench.inputs.take(bench.training))
-    if not same(bench.features, again.transform(bench.inputs)):
+    if not same(bench.features, bench.new_preprocessor().transform(bench.inputs)):
         raise Found("the preprocessor, fitted again on the same instances, transforms otherwise")
     return "the preprocessor gives the same when it is fitted again, and when it transforms again"
 

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -169,13 +170,20 @@ class Module:
         extra = None if self.foreign else getattr(self.factory(), "frozen_files", None)
         return [] if extra is None else list(extra(**self.parameters))
 
+    @cached_property
+    def _sources(self) -> tuple[Path, ...]:
+        """The source files, which go along to other processes: to find those of a large package takes seconds."""
+        return own_sources(self.place.partition(":")[0])
+
     @property
     def source_hash(self) -> str:
         """SHA-256 of the module's source files: its own, and all it imports from its own package or folder.
 
         The code is read, and not run.
         """
-        files = list(own_sources(self.place.partition(":")[0]))
+        files = list(self._sources)
+        if not all(file.exists() for file in files):  # found on another machine
+            files = list(own_sources(self.place.partition(":")[0]))
         if not files:
             raise AssayError(f"the source of {self.name} cannot be found, so it cannot be frozen")
         files += self._further_files()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.broad.conditions import RunSpec
+from assay.broad.systems.saved_learner import learner_file
 from assay.broad.systems.team import Evaluators, Module, Team
 from assay.core.errors import AssayError
 from assay.core.fingerprint import file_fingerprint
@@ -68,10 +69,10 @@ class Job:
 
 
 def _content(file: Path) -> str:
-    """Fingerprint of a file; of what is no plain file that can be read, nothing: the run that loads it says why."""
+    """Fingerprint of a learner's file; of what `learner_file` refuses, nothing: the run that would load it says why."""
     try:
-        return file_fingerprint(file) if file.is_file() else ""
-    except OSError:
+        return file_fingerprint(learner_file(file))
+    except (AssayError, OSError):
         return ""
 
 

@@ -193,8 +193,8 @@ def right_plans() -> list[tuple[str, dict[str, Any]]]:
     ]  # fmt: skip
 
 
-def make_world(folder: Path) -> None:
-    """Write all that the plans name into a folder."""
+def make_world(folder: Path, trained: bool = True) -> None:
+    """Write all that the plans name into a folder; the corpus only where it is to be ``trained``, which takes seconds."""
     rng = np.random.default_rng(0)
 
     def pictures(*count: int) -> np.ndarray[Any, Any]:
@@ -215,4 +215,5 @@ def make_world(folder: Path) -> None:
         for number, picture in enumerate(pictures(count)):
             Image.fromarray(picture).save(folder / place / f"{number}.png")
     (folder / "corpus.yaml").write_text(yaml.safe_dump(CORPUS, sort_keys=False))
-    train_corpus(load_corpus_plan(folder / "corpus.yaml"))
+    if trained:
+        train_corpus(load_corpus_plan(folder / "corpus.yaml"))

@@ -11,13 +11,15 @@ from assay.core.errors import AssayError
 BYTES = "ASSAY_MOST_BYTES"
 """Environment variable: the most bytes that one array, one clip, one network or one batch may take."""
 COUNT = "ASSAY_MOST_COUNT"
-"""Environment variable: the most of anything that is counted, such as stimuli, clips, repetitions or epochs."""
-_DEFAULTS = {BYTES: 2**30, COUNT: 10_000_000}
+"""Environment variable: the most of what is only counted, such as stimuli, frames, resamples or epochs."""
+OBJECTS = "ASSAY_MOST_OBJECTS"
+"""Environment variable: the most of what is made one by one and kept, such as clips, rendered objects or networks."""
+_DEFAULTS = {BYTES: 2**30, COUNT: 1_000_000, OBJECTS: 20_000}
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def limit(name: str) -> int:
-    """The limit of this name: its environment variable, or by default 1 GiB and ten million.
+    """The limit of this name: its environment variable, or its default: 1 GiB, a million, and 20,000 objects.
 
     Example:
         >>> limit(BYTES) == 2**30
@@ -64,22 +66,23 @@ def require_array(what: str, shape: Iterable[float], itemsize: int = 4) -> None:
     require_bytes(what, math.prod(shape) * itemsize)
 
 
-def require_count(what: str, count: float) -> None:
-    """Refuse more of something than `COUNT` allows.
+def require_count(what: str, count: float, name: str = COUNT) -> None:
+    """Refuse more of something than the limit allows.
 
     Args:
         what: What there would be so many of, as the error begins, such as ``bootstrap=1000000000``.
         count: How many there would be.
+        name: Name of the limit: `COUNT`, or `OBJECTS` for what is made one by one and kept.
 
     Example:
         >>> require_count("trials=100000000", 100_000_000)
         Traceback (most recent call last):
-        assay.core.errors.AssayError: trials=100000000 is more than the limit of 10,000,000: ask for less, or set \
+        assay.core.errors.AssayError: trials=100000000 is more than the limit of 1,000,000: ask for less, or set \
 ASSAY_MOST_COUNT
     """
-    most = limit(COUNT)
+    most = limit(name)
     if count > most:
-        raise AssayError(f"{what} is more than the limit of {most:,}: ask for less, or set {COUNT}")
+        raise AssayError(f"{what} is more than the limit of {most:,}: ask for less, or set {name}")
 
 
 def _size(amount: float) -> str:

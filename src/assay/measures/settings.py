@@ -11,6 +11,7 @@ from typing import Any, Literal, Union
 import numpy as np
 
 from assay.core.errors import AssayError, shown
+from assay.core.limits import require_count
 from assay.stimuli.datasets import as_images, as_labelled, as_sequences
 from assay.stimuli.human import HumanStimuli, as_human_stimuli
 from assay.stimuli.images import Images
@@ -56,6 +57,8 @@ def accept_settings(measure: Any) -> None:
         accepted = _accepted(given, hints.get(field.name, Any), field.name)
         if field.name == "seed" and isinstance(accepted, int) and accepted < 0:
             raise AssayError(f"seed={accepted} must be at least 0")
+        if field.name != "seed" and isinstance(accepted, int):
+            require_count(f"{field.name}={accepted}", accepted)
         if accepted is not given:
             object.__setattr__(measure, field.name, accepted)
 

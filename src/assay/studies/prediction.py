@@ -14,6 +14,7 @@ import pandas as pd
 from assay.core.csv_files import to_csv
 from assay.core.errors import AssayError
 from assay.core.folder import Folder
+from assay.core.limits import require_count
 from assay.core.progress import report
 from assay.measures.base import Measure
 from assay.measures.table import Predictor
@@ -58,6 +59,13 @@ class Scoring:
     sizes: tuple[int, ...] = (2,)
     draws: int = 1000
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.draws < 0 or self.seed < 0 or not self.sizes or min(self.sizes) < 0:
+            raise AssayError(
+                f"sizes={self.sizes}, draws={self.draws}, seed={self.seed}: give at least one size, and none below 0"
+            )
+        require_count(f"draws={self.draws}", self.draws)
 
     @property
     def statistics(self) -> dict[str, Statistic]:

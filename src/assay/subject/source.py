@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from assay.core.checkpoints import read_tensors
 from assay.core.determinism import seeded
 from assay.core.device import device_named
 from assay.core.errors import ANYTHING, AssayError, nearest, optional, reason
+from assay.core.tensor_limits import limited_tensors
 from assay.core.user_code import import_named
 from assay.networks.imported.hugging_face import NEW_WEIGHTS, Checkpoint, load_hugging_face
 from assay.networks.imported.onnx import OnnxNetwork, load_onnx
@@ -121,7 +123,10 @@ class SubjectSource:
         except TypeError as error:
             raise AssayError(f"source={self.source!r} does not take args={self.args!r} ({error})") from error
         try:
-            module = factory(**self.args)
+            # A size that a plan gives may be mistyped; what a factory makes by itself is what its author meant.
+            what = f"source={self.source!r} with args={self.args!r}"
+            with limited_tensors(what) if self.args else nullcontext():
+                module = factory(**self.args)
         except AssayError:
             raise
         except ANYTHING as error:  # whatever the factory raises is about what it was given

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from assay.core.errors import AssayError, nearest
 from assay.core.fingerprint import fingerprint
+from assay.core.limits import require_count
 from assay.training.adversarial import Adversary
 
 Optimizer = Literal["sgd", "adam"]
@@ -77,6 +78,7 @@ class Recipe:
         for name in ("batch_size", "epochs", "check_every"):
             if getattr(self, name) < 1:
                 raise AssayError(f"{name}={getattr(self, name)} must be at least 1")
+            require_count(f"{name}={getattr(self, name)}", getattr(self, name))
         if not (0 < self.learning_rate < math.inf and 0 <= self.weight_decay < math.inf):
             raise AssayError(
                 f"learning_rate={self.learning_rate} must be positive, weight_decay={self.weight_decay} not negative"

@@ -11,6 +11,7 @@ from typing import Any
 from torch import nn
 
 from assay.core.errors import ANYTHING, AssayError, nearest, reason
+from assay.core.tensor_limits import limited_tensors
 from assay.core.user_code import code_in, import_named
 from assay.networks import FullyConvolutional, NetworkInNetwork, resnet, vgg
 
@@ -74,7 +75,7 @@ class Architecture:
         given = {name: value for name, value in settings.items() if name in self.arguments}
         given |= {name: value for name, value in of_data.items() if takes_any or name in self._parameters}
         try:
-            with code_in(self.folder):
+            with code_in(self.folder), limited_tensors(f"network {self.name!r}"):
                 network = self.factory(**given)
         except AssayError:
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import typing
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
@@ -13,6 +14,7 @@ from typing import Any
 from torch import nn
 
 from assay.core.errors import AssayError, nearest
+from assay.core.limits import OBJECTS, require_count
 from assay.plans.problems import Collector
 from assay.plans.reading import Reading
 from assay.plans.settings import Node, build, convert, read_yaml
@@ -166,6 +168,9 @@ def _read_grid(
             fixed[key] = convert(entry, kinds[key], {})
 
     reading.every(hyperparameter)
+    with reading.problems.watching(node.where):
+        networks = math.prod(map(len, grid.values()))
+        require_count(f"{networks} combinations of hyper-parameters", networks, OBJECTS)
     if reading.entries and not any(isinstance(entry.value, list) for entry in reading.entries.values()):
         with reading.problems.watching():
             node.fail("has no hyper-parameter with a list of values: nothing differs between the networks")

@@ -10,6 +10,7 @@ from typing import Any
 
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
+from assay.core.limits import require_count
 from assay.core.user_code import code_in
 from assay.plans.plan import STAND_IN
 from assay.plans.reading import Reading
@@ -197,6 +198,7 @@ def _trials(reading: Reading, sampler: str, space: Mapping[str, Range | Choice])
             except AssayError as error:
                 reading.entries["space"][name].fail(str(error))
             whole = (whole or 1) * count
+        require_count(f"{reading.node.where}: the grid has {whole} combinations, which", whole or 0)
     if "trials" not in reading.entries:
         if whole is None:
             reading.node.fail("lacks the key 'trials'")
@@ -204,6 +206,7 @@ def _trials(reading: Reading, sampler: str, space: Mapping[str, Range | Choice])
     trials: int = convert(reading.entries["trials"], int, {})
     if trials < 1:
         reading.entries["trials"].fail(f"is {trials}, expected at least 1")
+    require_count(f"{reading.entries['trials'].where}: {trials}", trials)
     return min(trials, whole or trials)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.core.errors import AssayError, optional
+from assay.core.limits import require_count
 from assay.plans.reading import Reading
 from assay.plans.settings import Node, convert
 
@@ -46,7 +47,9 @@ class Range:
         """All values, in order; an error where they cannot be counted."""
         if not self.whole:
             raise AssayError("is a range of floating-point numbers, which a grid cannot go through: give a list")
-        return tuple(range(int(self.low), int(self.high) + 1, self.step))
+        values = range(int(self.low), int(self.high) + 1, self.step)
+        require_count(f"has {len(values)} values, which", len(values))
+        return tuple(values)
 
     def distribution(self) -> Any:
         """The same in Optuna's words."""

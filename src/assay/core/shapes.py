@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from assay.core.errors import AssayError, shown
+from assay.core.limits import require_array
 
 
 def shape_of(shape: Any, argument: str = "shape") -> tuple[int, ...]:
@@ -32,4 +33,5 @@ def shape_of(shape: Any, argument: str = "shape") -> tuple[int, ...]:
             f"{argument}={given} is not the shape of one input: give whole numbers above 0, as (3, 32, 32), or "
             "text such as 3x32x32"
         )
+    require_array(f"{argument}={'×'.join(map(str, sides))}", sides)
     return sides

@@ -186,6 +186,19 @@ class DrawsBySeedOfData(Deep):
         return super().fit(X)
 
 
+class TurnsByRounding(DrawsBySeedOfData):
+    """Learns which directions are worth how much, and turns them by any change of the data, as an unstable one does."""
+
+    def fit(self, X):
+        super().fit(X)
+        learned = np.linalg.svd(X.toarray(), compute_uv=False)
+        for i, weights in enumerate(self.weights_):
+            left, values, right = np.linalg.svd(weights, full_matrices=False)
+            worth = np.interp(np.linspace(0, 1, len(values)), np.linspace(0, 1, len(learned)), learned)
+            self.weights_[i] = left * (worth**4) @ right
+        return self
+
+
 class SwitchedByNumber(PCAStack):
     """Has another kind of layers by a setting that is called like any other."""
 
@@ -484,6 +497,12 @@ def test_learners_that_break_a_rule(name, secret):
     assert line.status == status and sentence in line.sentence, line
 
 
+@pytest.mark.requirement("J5")
+def test_an_unstable_learner_is_told_from_weights_drawn_at_random_by_its_spectrum():
+    line = found(check_system(with_learner("TurnsByRounding"), TEXT), "J5")
+    assert line.status == "pass", line
+
+
 def test_a_setting_that_changes_what_the_network_is_made_of_is_named_whatever_it_is_called():
     line = found(check_system(with_learner("SwitchedByNumber", depth_scale=2), TEXT), "J3")
     assert line.status == "fail" and "parameter 'depth_scale' chooses an architecture" in line.sentence, line
@@ -577,3 +596,15 @@ def test_a_learner_made_for_the_vocabulary_of_all_reviews_is_not_checked_with_th
     assert text_checks("MadeForTen", few)["F6"].sentence == "features have 4 columns, not 10"
     assert text_checks("MadeForTen", TEXT)["F6"].status == "pass"
     assert text_checks("MadeForTen", few, learned_from=TEXT)["J1"].status == "pass"
+
+
+def test_a_preprocessor_that_is_a_command_is_not_blamed_for_being_one(tmp_path):
+    script = tmp_path / "lengths.sh"
+    script.write_text(
+        'if [ "$1" = fit ]; then echo nothing > "$5/learned"; exit; fi\n'
+        'awk \'{ for (i = 1; i < 7; i++) printf "%s ", length($0) % i; print NF }\' "$5" > "$7"\n'
+    )
+    command = Module("subprocess_preprocessor", {"command": ["sh", str(script)]})
+    checks = check_system(Parts(command, Module("random_projections"), Module("linear_svr")), TEXT)
+    assert not [check for check in checks if check.status == "fail"]
+    assert any(check.status == "not checked" and "nobody sees" in check.sentence for check in checks)

@@ -11,6 +11,8 @@ from assay.broad.data.features import rows
 from assay.broad.rules.bench import Bench
 from assay.broad.systems.adapter import stack_of
 
+SHAPED = 3.0  # of two draws from one law, the distance to a third is rarely so much larger than to each other
+
 
 def weight_changes(bench: Bench) -> list[float] | None:
     """The relative change ‖w − w₀‖/‖w₀‖ of each layer's weights; None if the learner does not show them by layer."""
@@ -28,7 +30,8 @@ def layers_not_learned(bench: Bench) -> tuple[list[str], list[str]]:
 
     Scales and biases are no weights: a fixed projection has them too. A layer that learns has other weights after other
     data, and nearly the same after data that differ by a millionth; weights drawn at random, with a seed made of the
-    data or none, differ as much.
+    data or none, differ as much. So do those of a learner that is unstable (an ISA on a few clips, whose third layer
+    turns with the rounding of the first), but for their spectrum, which learning gives them and chance does not.
     """
     learner = bench.learner
     layers = list(learner.layers)
@@ -48,9 +51,28 @@ def layers_not_learned(bench: Bench) -> tuple[list[str], list[str]]:
         far, near = (_change(_matrices(after[i]), _matrices(one[i])) for one in (other, nearly))
         if not far > 0:
             fixed.append(name)
-        elif near > 0.5 * far:
+        elif near > 0.5 * far and not _shaped(before[i], after[i], nearly[i]):
             by_chance.append(name)
     return fixed, by_chance
+
+
+def _shaped(before: list[Array], after: list[Array], nearly: list[Array]) -> bool:
+    """Whether learning from nearly the same data gives two spectra that are alike, and unlike that of the start."""
+    learned, alike = _spectral_distance(before, after), _spectral_distance(after, nearly)
+    return learned > SHAPED * alike
+
+
+def _spectral_distance(one: list[Array], other: list[Array]) -> float:
+    """The largest distance between the singular values of two layers' matrices, each as a share of its matrix's size.
+
+    It does not change where a layer's units or its inputs are turned or change places.
+    """
+    distances = [0.0]
+    for a, b in zip(_matrices(one), _matrices(other), strict=True):
+        if a.ndim >= 2 and a.shape == b.shape and a.any() and b.any():
+            s, t = (np.linalg.svd(m.reshape(len(m), -1), compute_uv=False) for m in (a, b))
+            distances.append(float(np.linalg.norm(s / np.linalg.norm(s) - t / np.linalg.norm(t))))
+    return max(distances)
 
 
 def _fitted(bench: Bench, X: Features) -> Any:

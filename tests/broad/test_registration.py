@@ -11,15 +11,16 @@ from assay.broad.registration import FILE, register, registered, rules_hash
 from assay.broad.run.results import Results, RunRecord, as_json
 
 
-def settings(**changes):
-    return vars(Protocol(**changes))
+def settings(teams=None, **changes):
+    return vars(Protocol(**changes)) | ({} if teams is None else {"teams": teams})
 
 
 def started(tmp_path, **changes):
     """An evaluation whose rules are registered, and whose first run is done."""
     results = Results(str(tmp_path))
     protocol = settings(**changes)
-    results.write_manifest({"written": "2026-01-02T10:00", "protocol": json.loads(json.dumps(protocol, default=dict))})
+    written = json.loads(json.dumps({k: v for k, v in protocol.items() if k != "teams"}, default=dict))
+    results.write_manifest({"written": "2026-01-02T10:00", "protocol": written, "tasks": [], "teams": []})
     register(results, protocol)
     results.write_run(RunRecord("video", "1", "done"))
     return results
@@ -83,3 +84,23 @@ def test_an_older_evaluation_is_held_to_its_manifest(tmp_path):
         register(results, settings(margin={"MAP": 0.5, "RMSE": 0.02}))
     register(results, settings())
     assert results.folder.exists(FILE)
+
+
+def test_a_team_that_is_left_out_once_there_are_results_is_refused_for_it_would_shrink_the_family(tmp_path):
+    results = started(tmp_path, teams={"n": ["text", "video"], "s": ["text"]})
+    with pytest.raises(AssayError, match="change the number of contrasts, without team n for video: set them back"):
+        register(results, settings(teams={"n": ["text"], "s": ["text"]}))
+    with pytest.raises(AssayError, match="without team n for text and video"):
+        register(results, settings(teams={"s": ["text"]}))
+    register(results, settings(teams={"n": ["text", "video"], "s": ["text"], "t": ["text"]}))
+
+
+@pytest.mark.parametrize("margin", [{"MAP": -0.02}, {"RMSE": float("inf")}, {"RMSE": float("nan")}, {"rmse": 0.02}])
+def test_a_margin_is_a_number_above_0_for_a_metric_that_there_is(margin):
+    with pytest.raises(AssayError, match="give a number above 0 for each of MAP, RMSE"):
+        Protocol(margin=margin)
+
+
+def test_a_variance_is_not_told_from_a_handful_of_draws():
+    with pytest.raises(AssayError, match="bootstrap=2 draws are too few"):
+        Protocol(bootstrap=2)

@@ -13,10 +13,11 @@ from assay.broad.data.dataset import Dataset, Inputs
 from assay.broad.data.partition import Partition, commitment, create_stratified_folds, sample_stratified
 from assay.broad.metrics import average_precision_11pt, mean_average_precision, rmse
 from assay.broad.plan import load_broad_plan
-from assay.broad.protocol import Protocol, run_conditions, run_protocol
+from assay.broad.protocol import run_conditions, run_protocol
 from assay.broad.rules.conformance import check_system
 from assay.broad.run.condition import run_condition
 from assay.broad.run.tuning import train_and_optimize_classifier
+from assay.broad.settings import Protocol
 from assay.broad.systems.team import Evaluators, Module, Parts, Team
 
 __all__ = [

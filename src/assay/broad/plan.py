@@ -17,9 +17,10 @@ from assay.broad.data.reviews import load_reviews, load_skytrax, load_we8there
 from assay.broad.data.twin_clips import generated_clips
 from assay.broad.data.twin_reviews import generated_reviews
 from assay.broad.data.videos import load_labelled_videos
-from assay.broad.protocol import Protocol, run_protocol
+from assay.broad.protocol import run_protocol
 from assay.broad.qualitative import measure_systems
 from assay.broad.run.results import Results
+from assay.broad.settings import Protocol
 from assay.broad.systems.team import Evaluators, Module, Parts, Team, require_one_each
 from assay.broad.tasks import Task, make_tasks, neutral_ids
 from assay.core.errors import AssayError

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 
@@ -18,73 +18,20 @@ from assay.broad.data.dataset import Dataset, Modality
 from assay.broad.data.features import FeatureStore
 from assay.broad.data.partition import commitment
 from assay.broad.metrics import METRICS
-from assay.broad.registration import register, registered
+from assay.broad.registration import register, registered, teams_of
 from assay.broad.run.job import Job, make_job
 from assay.broad.run.processes import Order, work
 from assay.broad.run.remote import layers_of
 from assay.broad.run.results import DONE, Results, RunRecord
 from assay.broad.run.sandbox import keeping_to_itself, kind_of_walls
 from assay.broad.run.scratch import make_scratch
+from assay.broad.settings import Protocol
 from assay.broad.systems.team import Evaluators, Team, require_one_each
 from assay.broad.tasks import METRIC_OF, Task, make_tasks
 from assay.core.errors import AssayError
 from assay.core.folder import Folder
 from assay.core.lock import locked
 from assay.runs.manifest import environment, now
-
-Phase = Literal["mid", "end"]
-
-
-@dataclass(frozen=True)
-class Protocol:
-    """The settings by which an evaluation is run.
-
-    Args:
-        k: Number of folds.
-        p: Share of the text that is the training set.
-        n: Number of reviews that make the folds.
-        ratings: Which ratings of the text are predicted; all by default.
-        validation_cap: The largest number of left-over reviews to tune on (the plan's footnote 5); None for all.
-        phase: ``"mid"`` for the quantitative metrics; ``"end"`` for learning curves and the contribution of each layer
-            as well.
-        curve: Shares of the unlabelled data for the learning curve of condition 6; 0 is random weights.
-        limit_s: Seconds that one stage of a run may take, such as learning or one label of a fold; what takes longer
-            has the status ``timeout``. A day by default; None for no limit.
-        memory_gib: Memory in GiB that one run may take with everything it starts; what takes more has the status ``out
-            of memory``. None for a share of nine tenths of the machine's memory, the same for all runs at a time.
-        cores: Number of cores that one run uses. None for its share of the machine's, or of the cluster's.
-        margin: Margin δ of non-inferiority for each metric, declared before the run.
-        bootstrap: Number of resamples of the test set.
-        iteration: Number of the report's edition; the plan expects drafts, comments and a final one.
-        draft: Whether the report is a draft.
-    """
-
-    k: int = 10
-    p: float = 0.7
-    n: int = 10_000
-    ratings: tuple[str, ...] | None = None
-    validation_cap: int | None = None
-    phase: Phase = "mid"
-    curve: tuple[float, ...] = (0.0, 0.1, 0.3, 1.0)
-    limit_s: float | None = 86_400.0
-    memory_gib: float | None = None
-    cores: int | None = None
-    margin: Mapping[str, float] = field(default_factory=lambda: {"MAP": 0.02, "RMSE": 0.02})
-    bootstrap: int = 1000
-    iteration: int = 1
-    draft: bool = True
-
-    def __post_init__(self) -> None:
-        if self.phase not in ("mid", "end"):
-            raise AssayError(f"phase={self.phase!r} is not 'mid' or 'end'")
-        if any(not 0 <= share <= 1 for share in self.curve):
-            raise AssayError(f"curve={list(self.curve)}: shares lie between 0 and 1")
-        if self.limit_s is not None and self.limit_s <= 0:
-            raise AssayError(f"limit_s={self.limit_s} seconds must be positive")
-        if self.memory_gib is not None and self.memory_gib <= 0:
-            raise AssayError(f"memory_gib={self.memory_gib} must be positive")
-        if self.cores is not None and self.cores < 1:
-            raise AssayError(f"cores={self.cores} must be at least 1")
 
 
 def run_protocol(
@@ -128,6 +75,11 @@ def run_protocol(
     )
     if not tasks:
         raise AssayError("there is neither video nor text to evaluate on")
+    for task in tasks:
+        if task.metric.name not in protocol.margin:
+            raise AssayError(
+                f"margin={dict(protocol.margin)} has none for {task.metric.name}, by which {task.name} is judged"
+            )
     results = Results(folder)
     if not results.folder.local:
         raise AssayError(f"folder={results.folder.url}: runs need a folder of a file system that all processes see")
@@ -374,21 +326,22 @@ def _write_manifest(
                     "use another folder, or the same seed, data and sizes"
                 )
     settings = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(protocol).items()}
+    described = [
+        {
+            "letter": team.letter,
+            "name": team.name,
+            "documents": dict(team.documents),
+            "parts": {modality: parts.described for modality, parts in team.parts.items()},
+        }
+        for team in teams
+    ]
     manifest = {
         "written": now(),
-        "registration": register(results, settings),
+        "registration": register(results, settings | {"teams": teams_of(described)}),
         "commitment": commitment(secret),
         "protocol": settings | {"margin": dict(protocol.margin)},
         "tasks": task_entries,
-        "teams": [
-            {
-                "letter": team.letter,
-                "name": team.name,
-                "documents": dict(team.documents),
-                "parts": {modality: parts.described for modality, parts in team.parts.items()},
-            }
-            for team in teams
-        ],
+        "teams": described,
         "evaluators": {
             modality: {"extractor": e.extractor.described, "classifier": e.classifier.described}
             for modality, e in evaluators.items()

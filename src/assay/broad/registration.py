@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from assay.broad.run.results import Results, as_json
@@ -12,13 +12,20 @@ from assay.core.errors import AssayError
 from assay.runs.manifest import now
 
 FILE = "registration.json"
+TEAMS = "teams"  # who takes part in what, which says how many contrasts are planned
 RULES = ("k", "p", "n", "ratings", "validation_cap", "margin", "bootstrap")  # settings of the protocol that decide
 
 
 def rules_of(protocol: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a protocol that a verdict depends on, as plain values."""
-    rules: dict[str, Any] = json.loads(json.dumps({name: protocol.get(name) for name in RULES}, default=dict))
+    """The settings of a protocol that a verdict depends on, and the teams where they are given, as plain values."""
+    chosen = {name: protocol.get(name) for name in RULES} | ({TEAMS: protocol[TEAMS]} if TEAMS in protocol else {})
+    rules: dict[str, Any] = json.loads(json.dumps(chosen, default=dict))
     return rules
+
+
+def teams_of(described: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """What each team takes part in, by its letter, from the teams as a manifest describes them."""
+    return {team["letter"]: sorted(team["parts"]) for team in described}
 
 
 def rules_hash(protocol: Mapping[str, Any]) -> str:
@@ -31,7 +38,7 @@ def register(results: Results, protocol: Mapping[str, Any]) -> str:
 
     Args:
         results: Folder of the evaluation.
-        protocol: The settings of the protocol by name.
+        protocol: The settings of the protocol by name, and ``teams`` (`teams_of`).
     """
     if results.folder.exists("runs"):
         _refuse_changes(results, protocol)
@@ -43,8 +50,9 @@ def register(results: Results, protocol: Mapping[str, Any]) -> str:
 
 def registered(results: Results) -> dict[str, Any]:
     """The settings of the protocol to analyse by, which must have the rules that were registered."""
-    protocol: dict[str, Any] = results.read_manifest()["protocol"]
-    _refuse_changes(results, protocol)
+    manifest = results.read_manifest()
+    protocol: dict[str, Any] = manifest["protocol"]
+    _refuse_changes(results, protocol | {TEAMS: teams_of(manifest.get("teams", ()))})
     return protocol
 
 
@@ -60,6 +68,10 @@ def _refuse_changes(results: Results, protocol: Mapping[str, Any]) -> None:
     changed = [
         f"{name} {_shown(before[name])} to {_shown(after[name])}" for name in RULES if before[name] != after[name]
     ]
+    for letter, modalities in before.get(TEAMS, {}).items():  # more of them may come: that makes no claim easier
+        lacking = sorted(set(modalities) - set(after.get(TEAMS, {}).get(letter, ())))
+        if lacking:
+            changed.append(f"the number of contrasts, without team {letter} for {' and '.join(lacking)}")
     if changed:
         raise AssayError(
             f"{results.folder.url} has results by rules registered on {record['written'][:10]}, and this would change "

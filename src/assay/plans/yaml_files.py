@@ -16,9 +16,9 @@ import yaml
 
 from assay.core.errors import AssayError, first_line, shown
 
-MOST_BYTES = 4 * 2**20
+MOST_BYTES = 2**20
 """Longest file that is taken for a plan."""
-MOST_VALUES = 200_000
+MOST_VALUES = 100_000
 """Most values in a file, those that aliases repeat included."""
 DEEPEST = 50
 """Most lists and mappings inside each other."""

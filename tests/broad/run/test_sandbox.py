@@ -93,9 +93,8 @@ def test_what_a_worker_sees(tmp_path, kind, monkeypatch):
     (tmp_path / "hidden" / "shown").mkdir(parents=True)
     (tmp_path / "hidden" / "labels").write_text("5")
     (tmp_path / "hidden" / "shown" / "clip").write_text("")
-    walls = Walls(
-        "served_in_tests:looks", (str(tmp_path / "hidden"),), (str(tmp_path / "hidden" / "shown"),), kind=kind
-    )
+    shown = tmp_path / "hidden" / "shown"  # and a file in it, as a command beside the plan is
+    walls = Walls("served_in_tests:looks", (str(tmp_path / "hidden"),), (str(shown), str(shown / "clip")), kind=kind)
     with Worker(walls) as worker:
         worker.connection.send_bytes(str(tmp_path).encode())
         seen = json.loads(worker.connection.recv_bytes())

@@ -63,7 +63,7 @@ def _arrange(covers: dict[str, str], shown: set[str], scratch_bytes: int) -> Non
         if place in handles:
             if os.fstat(handles[place]).st_mode & 0o170000 == 0o040000:
                 os.makedirs(place, exist_ok=True)  # noqa: PTH103
-            else:
+            elif not os.path.exists(place):  # noqa: PTH110  else its folder is shown already, and cannot be written to
                 os.makedirs(os.path.dirname(place), exist_ok=True)  # noqa: PTH103, PTH120
                 os.close(os.open(place, os.O_CREAT | os.O_WRONLY))
             _mount(f"/proc/self/fd/{handles[place]}", place, None, _BIND | _REC)

@@ -97,3 +97,16 @@ def test_one_class_needs_no_command_and_wrong_answers_are_sentences(tmp_path):
         SubprocessClassifier(["true"], grid={"backbone": ["a"]})
     with pytest.raises(AssayError, match="this preprocessor has not learned yet: fit first"):
         SubprocessPreprocessor(["true"]).transform(TEXTS)
+
+
+def test_a_script_of_the_shell_answers_with_text(tmp_path):
+    script = tmp_path / "lengths.sh"
+    script.write_text(
+        'if [ "$1" = fit ]; then echo nothing > "$5/learned"; exit; fi\n'
+        'awk \'{ print length($0) "," NF }\' "$5" > "$7"\n'
+    )
+    preprocessor = SubprocessPreprocessor(["sh", str(script)]).fit(Inputs(["a"], ("1",)))
+    assert preprocessor.transform(Inputs(["good food", "bad"], ("1", "2"))).tolist() == [[11, 2], [5, 1]]
+    script.write_text(script.read_text().replace("length($0)", '"long"'))
+    with pytest.raises(AssayError, match=r"could not convert string to float: 'long'.*or is text, the numbers of"):
+        preprocessor.transform(Inputs(["good food"], ("1",)))

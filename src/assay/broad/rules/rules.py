@@ -192,7 +192,8 @@ def _require_alone(bench: Bench, stage: str, what: str) -> None:
         raise Found(f"{what} goes to the network ({seen.network[0]})")
     programs = [program for program in seen.programs if program not in HARMLESS]
     if programs:
-        status: Status = "not checked" if stage == "learner" else "fail"
+        declared = bench.parts.preprocessor.name.startswith("subprocess")  # so that is how it works
+        status: Status = "not checked" if stage == "learner" or declared else "fail"
         raise Found(f"{what} runs {programs[0]}, and nobody sees what that does", status)
     files = set(seen.outside) - set(seen.under([tempfile.gettempdir()]))
     if files:

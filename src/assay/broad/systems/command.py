@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from assay.broad.data.dataset import Features
 from assay.broad.data.features import unpacked
 from assay.broad.data.violation import Violation
@@ -114,11 +116,12 @@ class Command:
             if not out.is_file():
                 raise AssayError(f"{self._name} {verb} ended well, but did not write the file given as --out")
             try:
-                return unpacked(out.read_bytes())
+                return _features(out.read_bytes())
             except Exception as error:
                 raise AssayError(
                     f"{self._name} {verb} wrote a file that holds no features ({first_line(error)}): it has "
-                    "'matrix', or 'data', 'indices', 'indptr', 'shape', or 'list', 'a0', 'a1', …"
+                    "'matrix', or 'data', 'indices', 'indptr', 'shape', or 'list', 'a0', 'a1', …; or is text, the "
+                    "numbers of an instance on each line"
                 ) from error
 
     @contextmanager
@@ -173,6 +176,18 @@ class Command:
         if code:
             raise AssayError(f"{self._name} {verb} ended with exit code {code}: {_last_line(err) or 'it said nothing'}")
         return _last_line(out)
+
+
+def _features(data: bytes) -> Features:
+    """The features in a file that a command wrote: an npz archive, or text, the numbers of an instance on each line.
+
+    >>> _features(b"1,2\\n3.5 4\\n").tolist()
+    [[1.0, 2.0], [3.5, 4.0]]
+    """
+    if data.startswith(b"PK"):
+        return unpacked(data)
+    lines = [line.replace(",", " ").split() for line in data.decode().splitlines()]
+    return np.array([[float(word) for word in line] for line in lines], dtype=np.float64)
 
 
 def _last_line(file: Path) -> str:

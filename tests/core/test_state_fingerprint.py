@@ -81,3 +81,13 @@ def test_what_holds_itself_has_a_hash():
 def test_functions_and_modules_count_by_name():
     assert state_fingerprint(Thing(f=np.tanh, m=np)) == state_fingerprint(Thing(f=np.tanh, m=np))
     assert state_fingerprint(Thing(f=np.tanh)) != state_fingerprint(Thing(f=np.sinh))
+
+
+def test_a_lazy_layer_has_a_state_before_it_has_weights():
+    def lazy() -> nn.Module:
+        return nn.LazyLinear(3)
+
+    made = lazy()
+    assert state_fingerprint(made) == state_fingerprint(lazy())
+    made(torch.zeros(1, 2))
+    assert state_fingerprint(made) != state_fingerprint(lazy())

@@ -260,7 +260,10 @@ class Hasher:
         self.digest.update(array.reshape(-1).view(np.uint8).data if array.size else b"")
 
     def feed_tensor(self, tensor: torch.Tensor) -> None:
-        """Feed a tensor by shape, type and content."""
+        """Feed a tensor by shape, type and content; one of a lazy layer that has seen no input has its type only."""
+        if isinstance(tensor, nn.parameter.UninitializedTensorMixin):
+            self.tag(f"uninitialized{tensor.dtype}")
+            return
         tensor = tensor.detach()
         if tensor.layout != torch.strided or tensor.is_quantized:
             self.tag(str(tensor.layout))

@@ -13,7 +13,7 @@ from assay.plans.problems import Problems
 
 TWINS = Path(__file__).parents[2] / "reproductions" / "broad-evaluation-2010" / "twins-small.yaml"
 GOOD = {
-    "secret": "not a secret",
+    "secret": "not a secret, but long",
     "text": {"generated": {"count": 60, "restaurants": 5}},
     "evaluators": {"text": {"extractor": "bag_of_words", "classifier": "logistic"}},
     "teams": [
@@ -107,3 +107,16 @@ def test_code_of_teams_is_found_and_not_run(tmp_path, monkeypatch):
         bad = GOOD | {"teams": [team | {"text": team["text"] | {"learner": name}}]}
         with pytest.raises(AssayError, match=sentence):
             load_broad_plan(write(tmp_path, bad))
+
+
+def test_a_seed_that_could_be_guessed_is_named_where_it_stands(tmp_path, monkeypatch):
+    monkeypatch.setenv("SEED", "too short")
+    with pytest.raises(AssayError, match=r"plan.yaml:1: secret: the secret seed has 9 characters: .* 16 or more"):
+        load_broad_plan(write(tmp_path, GOOD | {"secret": "env:SEED"}))
+
+
+def test_documents_of_a_team_are_found_beside_the_plan(tmp_path):
+    documents = {"architecture": "figure.pdf", "example": "https://example.org/it", "source": ""}
+    plan = load_broad_plan(write(tmp_path, GOOD | {"teams": [GOOD["teams"][0] | {"documents": documents}]}))
+    found = plan.documents(plan.teams[0])
+    assert found == {"architecture": str(tmp_path / "figure.pdf"), "example": "https://example.org/it"}

@@ -12,7 +12,7 @@ from assay.broad.analysis.analysis import Analysis
 from assay.broad.data.dataset import Dataset, Inputs, Modality
 from assay.broad.data.hollywood2 import load_hollywood2
 from assay.broad.data.opentable import load_opentable
-from assay.broad.data.partition import generator, verify_commitment
+from assay.broad.data.partition import commitment, generator, verify_commitment
 from assay.broad.data.reviews import load_reviews, load_skytrax, load_we8there
 from assay.broad.data.twin_clips import generated_clips
 from assay.broad.data.twin_reviews import generated_reviews
@@ -112,6 +112,10 @@ class BroadPlan:
         """
         return self.sample("text", VOCABULARY) if modality == "text" else None
 
+    def documents(self, team: Team) -> dict[str, str]:
+        """Where the artifacts of a team are: addresses as they are, files relative to the plan."""
+        return {k: v if "://" in v else str(self.beside / v) for k, v in team.documents.items() if v.strip()}
+
     def execute(self, processes: int = 1, only: tuple[str, ...] = (), ray: bool | str = False) -> Analysis:
         """Do the runs that are missing, analyse the results, apply the plan's measures to the systems' layers."""
         with code_in(self.beside):
@@ -202,12 +206,16 @@ def _secret(node: Node) -> str:
     if kind == "env":
         if rest not in os.environ:
             node.fail(f"the environment has no variable {rest!r}")
-        return os.environ[rest]
-    if kind == "file":
+        value = os.environ[rest]
+    elif kind == "file":
         file = path_in(node.file, rest)
         if not file.exists():
             node.fail(f"no such file {file}: write a long random line into it, and publish its commitment")
-        return file.read_text().strip()
+        value = file.read_text().strip()
+    try:
+        commitment(value)
+    except AssayError as error:
+        node.fail(str(error))
     return value
 
 

@@ -64,7 +64,8 @@ def check(
                         continue
                     system = system_hash(parts.described)[:12]
                     sample, learned_from = loaded.sample(modality), loaded.learned_from(modality)
-                    for one in check_apart(parts, sample, team.documents, modality, around, learned_from):
+                    documents = loaded.documents(team)
+                    for one in check_apart(parts, sample, documents, modality, around, learned_from):
                         found = (team.name, modality, one.requirement, one.status, one.sentence, system)
                         checks.append(dict(zip(CHECKS, found, strict=True)))
             if run is not None or Results(loaded.folder).folder.exists():
@@ -227,6 +228,8 @@ def _finish(folder: str, as_json: bool) -> None:
         few = headlines(claims)
         for sentence in few:
             out.print(sentence, markup=False)
+        if few:
+            out.print("(Of all differences, above 0 is better, whatever the metric.)")
         if len(claims) > len(few):
             out.print(f"{len(claims) - len(few)} more verdicts, and what each rests on, are in the report")
         out.print(f"{len(status) - len(bad)} runs done, {len(bad)} not")

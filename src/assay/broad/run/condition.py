@@ -261,7 +261,7 @@ class RunCondition:
         for name, one, predicted, raw in zip(view.labels, tuned, predictions, margins, strict=True):
             warnings += [f"{name}: {warning}" for warning in one.warnings]
             if view.modality == "text" and (clipped := int((raw != predicted).sum())):
-                warnings.append(f"{name}: {clipped} predictions clipped to [1, 5]")
+                warnings.append(f"{name}: {clipped} prediction{'s' * (clipped != 1)} clipped to [1, 5]")
         kind = np.float64 if view.modality == "video" else np.float32
         arrays = {
             "predictions": np.stack(predictions, 1)[view.test_order].astype(kind),

@@ -7,6 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from assay.broad.run.results import DAMAGED
+from assay.core.reading import reading
 from assay.report.broad import text
 from assay.report.broad.charts import forest, grand_means, layer_contributions, learning_curves, per_class, per_fold
 from assay.report.broad.evaluation import Evaluation, TaskShown
@@ -27,7 +29,9 @@ _NO_RESULT = "No run of this task has a result."
 def write_slides(folder: str) -> str:
     """Write ``slides.pptx`` into the folder of an analysed evaluation; return its path. Equal input, equal bytes."""
     e = Evaluation(folder)
-    e.files.write("slides.pptx", broad_deck(e).bytes())
+    with reading(folder, "an evaluation", DAMAGED):
+        slides = broad_deck(e).bytes()
+    e.files.write("slides.pptx", slides)
     return e.files.path("slides.pptx")
 
 
@@ -181,9 +185,9 @@ def _issues(deck: Deck, e: Evaluation) -> None:
         issues.append("Draft: comments of the teams are awaited before this goes further (plan §3.1, Assess).")
     tables = [b for b in warning_blocks(e) if isinstance(b, Table)]
     warnings = [f"{len(b.frame)} kinds of warnings were noted; the page lists them." for b in tables]
-    deck.add(
-        "Open issues and changes", [Items((*issues, *warnings, text.LDA_WARNING))], "Plan §3.1, Document and Assess."
-    )
+    used = e.manifest.get("evaluators", {}).get("text", {}).get("classifier", {}).get("module")
+    weak = [text.LDA_WARNING] if used == "topics" else []
+    deck.add("Open issues and changes", [Items((*issues, *warnings, *weak))], "Plan §3.1, Document and Assess.")
 
 
 def _appendix(deck: Deck, e: Evaluation, whole: list[TaskShown]) -> None:

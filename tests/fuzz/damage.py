@@ -236,7 +236,7 @@ def damage(file: Path, root: Path, others: list[Path], canary: Path, draw: Rando
 def forbid(file: Path, root: Path, draw: Random) -> None:
     """Become a user whom the file, or its folder, is closed to: root may read everything."""
     for path in (root, *root.rglob("*")):
-        os.chown(path, NOBODY, NOBODY)
+        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
     closed = draw.choice((file, file, file.parent))
     closed.chmod(draw.choice((0o000, 0o000, 0o444 if closed.is_file() else 0o555)))
     os.setresgid(NOBODY, NOBODY, NOBODY)

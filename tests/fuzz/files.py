@@ -43,10 +43,11 @@ class Files:
         os.chdir(root)
         files = sorted(p for p in root.rglob("*") if p.is_file())
         others = sorted(p for p in case.shared.rglob("*") if p.is_file() and p.stat().st_size < 10**6)
+        user = os.geteuid()
         for _ in range(case.draw.choice((1, 1, 1, 2))):
             file = case.draw.choice(files)
             files.remove(file)
-            if file.is_file() and os.access(file, os.W_OK):
+            if os.geteuid() == user and file.is_file():
                 case.note(damage(file, root, others, case.canary, case.draw))
         use = case.draw.choice(self.uses[kind])
         case.note(f"{kind}: {use.__name__}")

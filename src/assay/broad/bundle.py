@@ -11,6 +11,7 @@ from pathlib import Path
 from assay.broad.run.results import Results
 from assay.core.errors import AssayError
 from assay.core.folder import Folder
+from assay.core.reading import reading
 
 # What a bundle holds: the manifest, records and predictions of runs, and tables; neither truth nor anything to run.
 _FILES = re.compile(r"manifest\.json|runs/[\w.-]+/[\w.-]+/(run\.json|fold\d+\.npz)|analysis/\w+\.csv")
@@ -76,14 +77,11 @@ def sites(folder: str) -> list[str]:
 
 def _files_in(file: Path) -> dict[str, bytes]:
     """Read the files of a bundle; an error unless each is one that a bundle holds."""
-    try:
-        with zipfile.ZipFile(file) as archive:
-            entries = archive.infolist()
-            strange = [entry.filename for entry in entries if not _FILES.fullmatch(entry.filename)]
-            if strange:
-                raise AssayError(f"{file} holds {strange[0]!r}, which results do not have: nothing was taken in")
-            if sum(entry.file_size for entry in entries) > _MOST_BYTES:
-                raise AssayError(f"{file} unpacks to more than {_MOST_BYTES / 2**30:g} GiB: nothing was taken in")
-            return {entry.filename: archive.read(entry) for entry in entries}
-    except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-        raise AssayError(f"{file} cannot be read as results of a site ({error})") from error
+    with reading(file, "results of a site"), zipfile.ZipFile(file) as archive:
+        entries = archive.infolist()
+        strange = [entry.filename for entry in entries if not _FILES.fullmatch(entry.filename)]
+        if strange:
+            raise AssayError(f"{file} holds {strange[0]!r}, which results do not have: nothing was taken in")
+        if sum(entry.file_size for entry in entries) > _MOST_BYTES:
+            raise AssayError(f"{file} unpacks to more than {_MOST_BYTES / 2**30:g} GiB: nothing was taken in")
+        return {entry.filename: archive.read(entry) for entry in entries}

@@ -18,11 +18,12 @@ from assay.broad.data.dataset import Dataset, Modality
 from assay.broad.data.features import FeatureStore
 from assay.broad.data.partition import commitment
 from assay.broad.metrics import METRICS
+from assay.broad.registration import FILE as REGISTRATION
 from assay.broad.registration import register, registered, teams_of
 from assay.broad.run.job import Job, make_job
 from assay.broad.run.processes import Order, work
 from assay.broad.run.remote import layers_of
-from assay.broad.run.results import DONE, Results, RunRecord
+from assay.broad.run.results import DAMAGED, DONE, Results, RunRecord
 from assay.broad.run.sandbox import keeping_to_itself, kind_of_walls
 from assay.broad.run.scratch import make_scratch
 from assay.broad.settings import Protocol
@@ -31,6 +32,7 @@ from assay.broad.tasks import METRIC_OF, Task, make_tasks
 from assay.core.errors import AssayError
 from assay.core.folder import Folder
 from assay.core.lock import locked
+from assay.core.reading import reading
 from assay.runs.manifest import environment, now
 
 
@@ -91,11 +93,26 @@ def run_protocol(
         for wanted in only:
             if wanted not in known:
                 raise AssayError(f"only={wanted}: there is no such run; there are {', '.join(sorted(known)[:12])} …")
-        with _withheld(results, tasks):
+        with _withheld(results, tasks), _unchanged(results):
             # On a cluster the tasks are done side by side; here one by one, whose features then take less room.
             for together in [tasks] if ray else [[task] for task in tasks]:
                 run_tasks(together, teams, evaluators, results, protocol, processes, only, ray, forbidden, hidden)
         return analyze(folder)
+
+
+@contextmanager
+def _unchanged(results: Results) -> Iterator[None]:
+    """Put manifest and registration back if they are others after the block, and say so: without walls they can be."""
+    before = {name: results.folder.read(name) for name in ("manifest.json", REGISTRATION)}
+    yield
+    changed = [n for n, data in before.items() if not results.folder.exists(n) or results.folder.read(n) != data]
+    for name in changed:
+        results.folder.write(name, before[name])
+    if changed:
+        raise AssayError(
+            f"{' and '.join(changed)} of {results.folder.url} changed while systems ran ({kind_of_walls()}): a system "
+            "wrote where it must not, so no result here can be trusted; run the evaluation where there are walls"
+        )
 
 
 @contextmanager
@@ -214,7 +231,8 @@ def analyze(folder: str) -> Analysis:
     """Analyse the results in a folder without training anything; the same results give the same bytes."""
     results = Results(folder)
     manifest = results.read_manifest()
-    with locked(results.folder.path(), "analyses the results") if results.folder.local else nullcontext():
+    lock = locked(results.folder.path(), "analyses the results") if results.folder.local else nullcontext()
+    with lock, reading(folder, "an evaluation", DAMAGED):
         return _analyze(results, manifest)
 
 
@@ -236,23 +254,27 @@ def _analyze(results: Results, manifest: Mapping[str, Any]) -> Analysis:
 
 def compare_folders(a: str, b: str, tolerance: float = 1e-4) -> pd.DataFrame:
     """Compare the results of two sites, run by run (`compare_sites`), by the truth that the first site holds."""
-    sites: list[Site] = []
-    truths: list[TaskTruth] = []
+    sites = []
     for folder in (a, b):
-        results = Results(folder)
-        runs = _read_runs(results)
-        truths = truths or _read_truths(results)
-        partitions = {task["name"]: task["partition"] for task in results.read_manifest()["tasks"]}
-        stages = {(run.task, run.run): results.read_run(run.task, run.run).stages for run in runs}
-        verdicts = {}
-        if results.folder.exists("analysis/claims.csv"):
-            claims = Analysis.read(results.folder).tables["claims"]
-            for run in runs:
-                own_claims = claims[(claims["task"] == run.task) & (claims["team"] == (run.team or ""))]
-                if len(own_claims):
-                    verdicts[run.task, run.run] = own_claims["verdict"].tolist()
-        sites.append(Site(runs, partitions, stages, verdicts))
+        with reading(folder, "an evaluation", DAMAGED):
+            sites.append(_read_site(Results(folder)))
+    with reading(a, "an evaluation", DAMAGED):
+        truths = _read_truths(Results(a))
     return compare_sites(sites[0], sites[1], truths, tolerance)
+
+
+def _read_site(results: Results) -> Site:
+    runs = _read_runs(results)
+    partitions = {task["name"]: task["partition"] for task in results.read_manifest()["tasks"]}
+    stages = {(run.task, run.run): results.read_run(run.task, run.run).stages for run in runs}
+    verdicts = {}
+    if results.folder.exists("analysis/claims.csv"):
+        claims = Analysis.read(results.folder).tables["claims"]
+        for run in runs:
+            own_claims = claims[(claims["task"] == run.task) & (claims["team"] == (run.team or ""))]
+            if len(own_claims):
+                verdicts[run.task, run.run] = own_claims["verdict"].tolist()
+    return Site(runs, partitions, stages, verdicts)
 
 
 def _read_truths(results: Results) -> list[TaskTruth]:

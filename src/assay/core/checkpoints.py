@@ -13,12 +13,12 @@ from torch import Tensor
 
 from assay.core.errors import AssayError
 from assay.core.folder import Folder
-from assay.core.reading import reading
+from assay.core.reading import is_there, reading
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a checkpoint by name, read without running any code in it."""
-    if not path.exists():
+    if not is_there(path):
         raise AssayError(f"weights={path}: no such file")
     if path.suffix == ".safetensors":
         from safetensors.torch import load_file

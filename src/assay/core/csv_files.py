@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pandas as pd
 
+from assay.core.folder import Folder
 from assay.core.names import writable
+from assay.core.reading import reading
 
 # What a spreadsheet takes for the beginning of a formula; after apostrophes, so that reading gives back what was there.
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
@@ -50,6 +52,25 @@ def read_csv(data: bytes, **how: Any) -> pd.DataFrame:
     table = table.rename(columns=_unquoted)
     _change(table, _unquoted)
     return table
+
+
+def read_table(folder: Folder, name: str, columns: Iterable[str], remedy: str, **how: Any) -> pd.DataFrame:
+    """Read a table that `to_csv` wrote into a folder; a damaged one is an error that says what to do.
+
+    Args:
+        folder: The folder.
+        name: The file.
+        columns: The columns that it must have.
+        remedy: What to do where it is damaged.
+        how: More arguments of `pandas.read_csv`.
+    """
+    data = folder.read(name)
+    with reading(folder.path(name), remedy=remedy):
+        table = read_csv(data, **how)
+        missing = [column for column in columns if column not in table]
+        if missing:
+            raise ValueError(f"it has no column {missing[0]!r}")
+        return table
 
 
 def _change(table: pd.DataFrame, change: Callable[[Any], Any]) -> None:

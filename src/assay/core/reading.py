@@ -74,6 +74,18 @@ def _require_an_end(path: str | Path) -> None:
         raise AssayError(f"{path} cannot be read (it is a pipe or a device, and a file is wanted)")
 
 
+def is_there(path: str | Path) -> bool:
+    """Whether there is a file or folder; an error where that cannot be seen, as in a folder that is closed to us."""
+    with reading(path):
+        return Path(path).exists()
+
+
+def is_file(path: str | Path) -> bool:
+    """Whether there is a file, or a link to one; an error where that cannot be seen."""
+    with reading(path):
+        return Path(path).is_file()
+
+
 def read_bytes(path: str | Path, kind: str = "", remedy: str = "") -> bytes:
     """Read all bytes of a file."""
     with reading(path, kind, remedy):

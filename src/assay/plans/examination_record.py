@@ -6,8 +6,11 @@ import json
 from dataclasses import dataclass, field
 
 from assay.core.folder import Folder
+from assay.core.reading import reading
+from assay.core.records import record_of
 
 FILE = "examination.json"
+_ANEW = "delete it and examine the network again"
 
 
 @dataclass
@@ -27,12 +30,11 @@ class ExaminationRecord:
     @classmethod
     def read(cls, folder: Folder) -> ExaminationRecord:
         """Read it from the folder of a run; an empty one where there is none."""
-        kept = folder.read_json(FILE) if folder.exists(FILE) else {}
-        if not isinstance(kept, dict):
-            return cls()
-        if "sizes" not in kept:  # as it was first written: the sizes alone
-            return cls({str(label): int(size) for label, size in kept.items()})
-        return cls(dict(kept["sizes"]), dict(kept.get("notes", {})), str(kept.get("time", "")))
+        kept = folder.read_json(FILE, _ANEW) if folder.exists(FILE) else {}
+        with reading(folder.path(FILE), remedy=_ANEW):
+            if isinstance(kept, dict) and "sizes" not in kept:  # as it was first written: the sizes alone
+                kept = {"sizes": kept}
+            return record_of(cls, kept)
 
     def write(self, folder: Folder) -> None:
         """Write it into the folder of a run."""

@@ -13,6 +13,7 @@ from matplotlib.ticker import NullFormatter
 from assay.core.folder import Folder
 from assay.core.names import showable
 from assay.core.page import Page
+from assay.core.reading import reading
 from assay.report.document import (
     Code,
     Document,
@@ -52,7 +53,9 @@ READ = (
 
 def write_search_report(path: str) -> str:
     """Write ``report.html``, the page of a search, into its folder; return its path."""
-    return search_page(read_search(path)).path
+    search = read_search(path)
+    with reading(path, "a search", "a file in its folder search is damaged: restore it, or go on with the search"):
+        return search_page(search).path
 
 
 def search_page(search: Search) -> Page:

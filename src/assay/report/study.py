@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pandas as pd
 
-from assay.core.csv_files import read_csv
+from assay.core.csv_files import read_table
+from assay.core.reading import reading
 from assay.report.document import (
     Document,
     DotChart,
@@ -49,6 +49,9 @@ CHARTS = {
 }
 
 
+_ANEW = "a file in it is damaged: study the corpus again, which writes it anew"
+
+
 def is_study(run: Run) -> bool:
     """Whether a run has a study of a corpus in it."""
     return run.folder.exists(f"{FOLDER}/ranking.csv")
@@ -56,9 +59,14 @@ def is_study(run: Run) -> bool:
 
 def study_document(run: Run) -> Document:
     """Read a study into a document: how well each measure predicts the gap, and the networks behind it."""
-    about = json.loads(run.folder.read(f"{FOLDER}/about.json"))
-    ranking = read_csv(run.folder.read(f"{FOLDER}/ranking.csv"))
-    networks = read_csv(run.folder.read(f"{FOLDER}/networks.csv"))
+    with reading(run.folder.path(FOLDER), "a study", _ANEW):
+        return _document(run)
+
+
+def _document(run: Run) -> Document:
+    about = run.folder.read_json(f"{FOLDER}/about.json", _ANEW)
+    ranking = read_table(run.folder, f"{FOLDER}/ranking.csv", ("measure", "cmi", "tau"), _ANEW)
+    networks = read_table(run.folder, f"{FOLDER}/networks.csv", ("network", "gap"), _ANEW)
     sections = [
         Section("Findings", (_findings(ranking, about), *_forest(ranking, about["cmi_chance"]))),
         Section("Measures", (Text(READ), Table("All statistics", ranking, NOTES, f"{FOLDER}/ranking.csv"))),

@@ -10,7 +10,7 @@ import numpy as np
 
 from assay.core.errors import AssayError, nearest
 from assay.core.fingerprint import fingerprint
-from assay.core.reading import reading
+from assay.core.reading import is_there, reading
 from assay.stimuli.picture_files import picture_names, pictures_in, read_pictures
 from assay.stimuli.pictures import SUFFIXES, Array, Color, as_array
 from assay.stimuli.thumbnails import stimuli_as_html
@@ -102,7 +102,7 @@ def load_images(
         count: Load only this many images, from the first on.
     """
     path = Path(path)
-    if not path.exists():
+    if not is_there(path):
         raise AssayError(f"images: {path} does not exist")
     if path.is_dir():
         files = pictures_in(path)[:count]

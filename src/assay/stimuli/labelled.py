@@ -14,7 +14,7 @@ import torch
 from assay.core.arrays import as_tensor
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
-from assay.core.reading import reading
+from assay.core.reading import is_there, reading
 from assay.stimuli.images import channels_first, read_arrays
 from assay.stimuli.pictures import Array, as_array
 from assay.stimuli.thumbnails import stimuli_as_html
@@ -213,7 +213,7 @@ def load_labelled(
     path = Path(path)
     if split not in ("train", "test"):
         raise AssayError(f"split={split!r} is not 'train' or 'test'")
-    if not path.exists():
+    if not is_there(path):
         raise AssayError(f"data: {path} does not exist")
     if path.is_dir():
         stem = "train" if split == "train" else "t10k"
@@ -227,7 +227,7 @@ def load_labelled(
 def _idx(folder: Path, name: str) -> Path:
     """Return the path of an IDX file, compressed or not."""
     for path in (folder / name, folder / f"{name}.gz"):
-        if path.exists():
+        if is_there(path):
             return path
     raise AssayError(f"data: {folder} holds no {name} or {name}.gz")
 

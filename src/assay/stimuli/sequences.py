@@ -15,7 +15,7 @@ import numpy as np
 from assay.core.errors import AssayError, nearest, shown
 from assay.core.fingerprint import fingerprint
 from assay.core.names import require_writable, writable
-from assay.core.reading import reading
+from assay.core.reading import is_there, reading
 from assay.stimuli.clips import ArrayClip, Clip, FrameFolder
 from assay.stimuli.fades import ContrastFade, PixelFade
 from assay.stimuli.pictures import SUFFIXES, Array, Color
@@ -138,7 +138,7 @@ def load_sequences(
         step: Show every step-th frame.
     """
     folder = Path(folder)
-    if not folder.exists():
+    if not is_there(folder):
         raise AssayError(f"sequences: {folder} does not exist")
     if color not in (None, "grey", "rgb"):
         raise AssayError(f"color={color!r} is not 'grey', 'rgb' or None")

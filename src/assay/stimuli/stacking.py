@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from assay.core.errors import AssayError, shown
-from assay.core.reading import reading
+from assay.core.reading import is_file, reading
 from assay.stimuli.images import channels_first
 from assay.stimuli.picture_files import PicturesDiffer, Size, picture_bytes, read_pictures
 from assay.stimuli.pictures import Array, Color, as_array, standard_picture
@@ -43,7 +43,7 @@ def stacked(inputs: Any, size: Size | None, color: Color | None, argument: str) 
     if not len(inputs):
         raise AssayError(f"{argument} has no inputs: give at least one")
     if all(isinstance(x, (str, Path)) for x in inputs):
-        missing = next((x for x in inputs if not Path(x).is_file()), None)
+        missing = next((x for x in inputs if not is_file(x)), None)
         if missing is not None:
             raise AssayError(f"{argument} names the picture {str(missing)!r}, which is no file here: give whole paths")
         return read_pictures([Path(x) for x in inputs], size, color)
@@ -129,7 +129,7 @@ def numbered(labels: Any, names: tuple[str, ...], argument: str) -> tuple[Array,
 
 def read_array(path: Path, argument: str) -> Array:
     """Read the one array of an ``.npy`` file; no code in the file is run."""
-    if path.suffix != ".npy" or not path.is_file():
+    if path.suffix != ".npy" or not is_file(path):
         raise AssayError(f"{argument} names {str(path)!r}, which is no .npy file here: give an array, or such a file")
     return file_arrays(path)[""]
 

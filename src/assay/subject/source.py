@@ -16,6 +16,7 @@ from assay.core.checkpoints import read_tensors
 from assay.core.determinism import seeded
 from assay.core.device import device_named
 from assay.core.errors import ANYTHING, AssayError, nearest, optional, reason
+from assay.core.reading import is_there
 from assay.core.tensor_limits import limited_tensors
 from assay.core.user_code import import_named
 from assay.networks.imported.hugging_face import NEW_WEIGHTS, Checkpoint, load_hugging_face
@@ -105,7 +106,7 @@ class SubjectSource:
         kind, _, rest = self.source.partition(":")
         if self.source.endswith(".onnx"):
             path = Path(self.source)
-            if not path.exists():
+            if not is_there(path):
                 raise AssayError(f"source={self.source!r}: no such file")
             return load_onnx(path)
         if kind == "timm":

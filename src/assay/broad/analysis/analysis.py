@@ -11,7 +11,7 @@ import pandas as pd
 from assay.broad.analysis.comparisons import adjust_labels, adjust_planned, by_label, compared, judged, ranked
 from assay.broad.analysis.scores import RunResult, TaskTruth, combined, scored
 from assay.broad.conditions import Contrast
-from assay.core.csv_files import read_csv, to_csv
+from assay.core.csv_files import read_table, to_csv
 from assay.core.errors import AssayError
 from assay.core.folder import Folder
 
@@ -66,8 +66,8 @@ class Analysis:
             if not folder.exists(f"analysis/{name}.csv"):
                 raise AssayError(f"{folder.url} holds no analysis/{name}.csv: analyse the results first")
             empty = {c: [""] for c, kind in columns.items() if kind != _TEXT}
-            data = folder.read(f"analysis/{name}.csv")
-            tables[name] = read_csv(data, dtype=columns, keep_default_na=False, na_values=empty)
+            remedy, how = "analyse the results again", {"keep_default_na": False, "na_values": empty}
+            tables[name] = read_table(folder, f"analysis/{name}.csv", columns, remedy, dtype=columns, **how)
         return cls(tables)
 
 

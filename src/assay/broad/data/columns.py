@@ -13,11 +13,12 @@ import numpy as np
 
 from assay.broad.data.dataset import Array
 from assay.core.errors import AssayError, first_line, nearest
+from assay.core.reading import is_file
 
 
 def read_columns(path: Path, columns: Sequence[str]) -> tuple[list[int], dict[str, list[str]]]:
     """Read columns of a CSV file as they stand in it, and the line on which each record begins."""
-    if not path.is_file():
+    if not is_file(path):
         raise AssayError(f"reviews: {path} is not a file")
     lines: list[int] = []
     cells: dict[str, list[str]] = {column: [] for column in columns}

@@ -17,9 +17,11 @@ import numpy as np
 import pandas as pd
 
 from assay.broad.data.dataset import Array
-from assay.core.csv_files import read_csv, to_csv
+from assay.core.csv_files import read_table, to_csv
 from assay.core.errors import AssayError, first_line
 from assay.core.folder import Folder
+from assay.core.reading import reading
+from assay.core.records import record_of
 
 log = logging.getLogger(__name__)
 # What is raised where the bytes of a file, once read, are no archive of arrays, or one of other arrays. Changed bytes
@@ -32,6 +34,7 @@ STATUSES = (
     *DONE, "failed", "timeout", "out of memory", "invalid", "peeked", "learned at test time", "not applicable",
     "missing",
 )  # fmt: skip
+DAMAGED = "its manifest or a table is damaged: run it again, which writes them anew; runs that are done are kept"
 CHECKS = ("team", "task", "requirement", "status", "what", "system")  # columns of the table of conformance
 
 
@@ -92,6 +95,38 @@ class RunRecord:
     ended: float = 0.0
 
 
+@dataclass(frozen=True)
+class _Manifest:
+    """What every manifest of an evaluation has; it has more."""
+
+    tasks: list[dict[str, Any]]
+    teams: list[dict[str, Any]]
+    protocol: dict[str, Any]
+    written: str = ""
+
+
+@dataclass(frozen=True)
+class _Task:
+    name: str
+    modality: str
+    labels: list[str]
+    partition: str
+    runs: list[str]
+
+
+@dataclass(frozen=True)
+class _Team:
+    letter: str
+    name: str
+
+
+@dataclass(frozen=True)
+class _Protocol:
+    k: int
+    margin: dict[str, float] = field(default_factory=dict)
+    bootstrap: int = 0
+
+
 class Results:
     """The folder of an evaluation: writes and reads what is kept there."""
 
@@ -115,7 +150,7 @@ class Results:
         try:
             # Not np.load, which would take what is no archive for a pickle.
             with np.lib.npyio.NpzFile(io.BytesIO(data)) as archive:
-                info = FoldInfo(**json.loads(archive["info"].tobytes()))
+                info = record_of(FoldInfo, json.loads(archive["info"].tobytes()))
                 return {k: archive[k] for k in archive.files if k != "info"}, info
         except _DAMAGE as error:
             log.warning("%s is damaged (%s): the fold is done anew", self.folder.path(name), first_line(error))
@@ -132,8 +167,8 @@ class Results:
             return RunRecord(task, run, "missing", "not run yet")
         data = self.folder.read(name)
         try:
-            return RunRecord(**json.loads(data))
-        except (TypeError, ValueError) as error:
+            return record_of(RunRecord, json.loads(data))
+        except (TypeError, ValueError, RecursionError) as error:
             log.warning("%s is damaged (%s): the run is done anew", self.folder.path(name), first_line(error))
             return RunRecord(task, run, "missing", "its record is damaged")
 
@@ -156,7 +191,11 @@ class Results:
         name = f"truth/{safe(task)}.npz"
         if not self.folder.exists(name):
             raise AssayError(f"{self.folder.url} has no truth of task {task!r}: run the evaluation first")
-        with np.load(io.BytesIO(self.folder.read(name)), allow_pickle=False) as archive:
+        data = self.folder.read(name)
+        with (
+            reading(self.folder.path(name), remedy="run the evaluation again, which writes it anew"),
+            np.lib.npyio.NpzFile(io.BytesIO(data)) as archive,
+        ):
             groups = archive["groups"] if "groups" in archive.files else None
             return archive["targets"], groups, tuple(archive["ids"].tolist())
 
@@ -179,7 +218,8 @@ class Results:
         """Read the table that `write_checks` wrote; None if the systems were not checked."""
         if not self.folder.exists("conformance.csv"):
             return None
-        return read_csv(self.folder.read("conformance.csv"), dtype=str, keep_default_na=False)
+        how = {"dtype": str, "keep_default_na": False}
+        return read_table(self.folder, "conformance.csv", CHECKS, "delete it, and check the systems again", **how)
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
         """Write the manifest: what was evaluated, where and when."""
@@ -189,7 +229,15 @@ class Results:
         """Read the manifest."""
         if not self.folder.exists("manifest.json"):
             raise AssayError(f"{self.folder.url} is not the folder of a broad evaluation: it has no manifest.json")
-        manifest: dict[str, Any] = self.folder.read_json("manifest.json")
+        remedy = "run the evaluation again, which writes it anew; runs that are done are kept"
+        manifest: dict[str, Any] = self.folder.read_json("manifest.json", remedy)
+        with reading(self.folder.path("manifest.json"), remedy=remedy):
+            shape = record_of(_Manifest, manifest)
+            for task in shape.tasks:
+                record_of(_Task, task)
+            for team in shape.teams:
+                record_of(_Team, team)
+            record_of(_Protocol, shape.protocol)
         return manifest
 
     def sweep(self) -> None:

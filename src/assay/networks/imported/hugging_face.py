@@ -90,8 +90,8 @@ def _require_safe_weights(name: str, options: Mapping[str, Any]) -> None:
     pickles = [name for name in names if name.endswith(_PICKLES)]
     if pickles and not any(name.endswith(".safetensors") for name in names):
         raise AssayError(
-            f"weights={folder / pickles[0]} is a pickle and was not loaded, because loading it could run code: save it as "
-            "safetensors, by save_pretrained of a new version of transformers"
+            f"weights={folder / pickles[0]} is a pickle and was not loaded, because loading it could run code: save it "
+            "as safetensors, by save_pretrained of a new version of transformers"
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from assay.core.errors import AssayError, optional
-from assay.core.reading import reading
+from assay.core.reading import is_file, reading
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -115,7 +115,7 @@ class OnnxGraph:
 def read_onnx(path: str | Path) -> OnnxGraph:
     """Read and check an ONNX file (needs the ``onnx`` package); nothing in it is run."""
     onnx = optional("onnx", "onnx", "reading ONNX files")
-    if not Path(path).is_file():
+    if not is_file(path):
         raise AssayError(f"{path} is not a file: give the path of an ONNX network")
     with reading(path, "an ONNX network"):
         model = onnx.load(str(path))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from assay.broad.run.results import DONE
+from assay.broad.run.results import DAMAGED, DONE
+from assay.core.reading import reading
 from assay.report.broad import text
 from assay.report.broad.charts import forest, grand_means, layer_contributions, learning_curves, per_class, per_fold
 from assay.report.broad.evaluation import Evaluation, TaskShown
@@ -26,7 +27,9 @@ from assay.report.html import html
 def write_broad_report(folder: str) -> str:
     """Write ``report.html`` into the folder of an analysed evaluation; return its path."""
     e = Evaluation(folder)
-    e.files.write("report.html", html(broad_document(e)).encode())
+    with reading(folder, "an evaluation", DAMAGED):
+        page = html(broad_document(e)).encode()
+    e.files.write("report.html", page)
     return e.files.path("report.html")
 
 

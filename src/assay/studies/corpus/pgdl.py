@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from assay.core.errors import AssayError
+from assay.core.reading import is_file
 from assay.networks.imported.keras import load_keras, read_json
 from assay.stimuli.labelled import Labelled
 from assay.stimuli.pictures import Array
@@ -62,7 +63,7 @@ def load_pgdl(folder: str | Path) -> PgdlCorpus:
     """
     folder = Path(folder)
     path = folder / "model_configs.json"
-    if not path.is_file():
+    if not is_file(path):
         raise AssayError(f"{folder} is no PGDL task: it has no model_configs.json")
     descriptions = read_json(path)
     if not descriptions:
@@ -76,7 +77,7 @@ def load_pgdl(folder: str | Path) -> PgdlCorpus:
             odd = sorted(row.keys() ^ rows[0].keys())
             raise AssayError(f"{path}: {row['network']} and {rows[0]['network']} do not both have {', '.join(odd)}")
         for name in ("config.json", "weights.hdf5"):
-            if not (folder / row["network"] / name).is_file():
+            if not is_file(folder / row["network"] / name):
                 raise AssayError(f"{folder / row['network'] / name} is missing, but {path.name} has the network")
     _shards(folder / "dataset_1" / "train")
     return PgdlCorpus(folder, pd.DataFrame(rows))

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from assay.core.csv_files import read_csv, to_csv
+from assay.core.csv_files import read_table, to_csv
 from assay.core.errors import AssayError
 from assay.core.folder import Folder
+from assay.core.reading import reading
+from assay.core.records import record_of
 from assay.studies.search.plan import COLUMNS, SearchPlan
 
 FOLDER = "search"
@@ -132,13 +134,35 @@ def is_search(folder: Folder) -> bool:
     return folder.exists(f"{FOLDER}/about.json")
 
 
+@dataclass(frozen=True)
+class _About:
+    """What the file beside the tables of a search says."""
+
+    name: str
+    objectives: dict[str, str]
+    hyperparameters: dict[str, str]
+    logarithmic: list[str]
+    fixed: dict[str, Any]
+    sampler: str
+    seed: int
+    planned: int
+    live: str | None
+    tracebacks: dict[str, str]
+    plan: dict[str, Any]
+
+
 def read_search(path: str) -> Search:
     """Read the tables of a search from its folder."""
     folder = Folder(path)
     if not is_search(folder):
         raise AssayError(f"{path} is no folder of a search: it has no {FOLDER}/about.json")
-    trials = read_csv(folder.read(f"{FOLDER}/trials.csv"), dtype={"ended_by": str, "error": str})
+    remedy = "restore it, or go on with the search, which writes it anew"
+    about = folder.read_json(f"{FOLDER}/about.json", remedy)
+    words = {"ended_by": str, "error": str}
+    with reading(folder.path(f"{FOLDER}/about.json"), remedy=remedy):
+        record_of(_About, about)
+    columns = [*COLUMNS, *about["objectives"], *about["hyperparameters"]]
+    trials = read_table(folder, f"{FOLDER}/trials.csv", columns, remedy, dtype=words)
     trials = trials.fillna({"ended_by": "", "error": ""})
-    live = read_csv(folder.read(f"{FOLDER}/live.csv"))
-    about = folder.read_json(f"{FOLDER}/about.json")
+    live = read_table(folder, f"{FOLDER}/live.csv", LIVE, remedy)
     return Search(trials, live, about, path)

@@ -349,3 +349,17 @@ def test_manifest_has_no_speed_in_rankings(done):
     folder, analysis = done
     assert not any("second" in c for c in analysis.tables["rankings"].columns)
     assert json.loads((folder / "runs" / "text-Overall" / "6s" / "run.json").read_text())["seconds"]
+
+
+def test_a_manifest_that_changes_while_systems_run_is_put_back_and_said(reviews, tmp_path, monkeypatch):
+    """Without walls a system can write it, and the margin or the kind of walls with it."""
+    from assay.broad import protocol
+
+    def forge(*_):
+        (tmp_path / "run" / "manifest.json").write_text("forged")
+        return []
+
+    monkeypatch.setattr(protocol, "run_tasks", forge)
+    with pytest.raises(AssayError, match=r"manifest\.json of .* changed while systems ran"):
+        evaluate(reviews, tmp_path / "run", team("n"), team("s"))
+    assert '"margin"' in (tmp_path / "run" / "manifest.json").read_text()

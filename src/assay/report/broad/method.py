@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from assay.broad.conditions import CONTRASTS
+from assay.broad.run.warden import PLAIN
 from assay.report.broad import text
 from assay.report.broad.evaluation import Evaluation
 from assay.report.document import (
@@ -108,6 +109,12 @@ def hardware(e: Evaluation) -> list[tuple[str, str]]:
         ("processor", f"{h.get('processor', '')}, {h.get('cores', '?')} cores" if h else ""),
         ("memory", memory),
         ("accelerators", ", ".join(h.get("gpus", [])) or "none"),
-        ("systems kept apart by", str(e.manifest.get("isolation", ""))),
+        ("systems kept apart by", _apart(str(e.manifest.get("isolation", "")))),
     ]
     return [row for row in facts if row[1]]
+
+
+def _apart(isolation: str) -> str:
+    """What kept systems apart, and what that does not do."""
+    limits = {PLAIN: ", which can read and write all that the account of the evaluation can"}
+    return isolation + limits.get(isolation, "")

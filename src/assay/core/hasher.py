@@ -261,7 +261,7 @@ class Hasher:
 
     def feed_tensor(self, tensor: torch.Tensor) -> None:
         """Feed a tensor by shape, type and content; one of a lazy layer that has seen no input has its type only."""
-        if isinstance(tensor, nn.parameter.UninitializedTensorMixin):
+        if isinstance(tensor, nn.UninitializedParameter | nn.UninitializedBuffer):
             self.tag(f"uninitialized{tensor.dtype}")
             return
         tensor = tensor.detach()

@@ -116,5 +116,6 @@ def hardware(e: Evaluation) -> list[tuple[str, str]]:
 
 def _apart(isolation: str) -> str:
     """What kept systems apart, and what that does not do."""
-    limits = {PLAIN: ", which can read and write all that the account of the evaluation can"}
-    return isolation + limits.get(isolation, "")
+    if isolation == PLAIN:
+        return f"{isolation}, which can read and write all that the account of the evaluation can"
+    return isolation

@@ -15,13 +15,17 @@ _NUMBERS = (0, 1, -1, 2, 3, 7, 100, 4096, 65536, 0.0, -0.0, 0.5, -0.5, 1.5, 1e-3
 _NO_NUMBERS = (float("nan"), float("inf"), float("-inf"))
 _TEXTS = (
     "", " ", "\n", "\t", "a", "0", "1e5", "1e999", "-1e9", "nan", "null", "~", "~nobody/x", "..", "/", "/dev/null",
-    "/dev/zero", "/proc/self/mem", "/etc", "\0", "a\0b", "\x1b[31m", "\x07", "\u202e", "\ud800", "\U0001f600", "é" * 300,
+    "/dev/zero", "/proc/self/mem", "/etc", "\0", "a\0b", "\x1b[31m", "\x07", "\u202e", "\ud800", "\U0001f600",
+    "é" * 300,
     "x" * 5000, "../../../x", "a/b", "a:b", ":", "::", "os:system", "os:getcwd", "sys:exit", "fuzz_networks:tiny",
     "fuzz_networks:nothing", "fuzz_networks:", "fuzz_networks.py:tiny", "torch:zeros", "torch.nn:Identity", "[", "]",
     "{", "*", "[a-", "**/*", "$HOME", "$\\bad$", "%s", "{0}", "=1+1", "con", "data.npz", "classes", "pictures", "clips",
-    "clips.npy", "rdm.npy", "corpus.yaml", "networks", "missing.npz", "missing/folder", "s3://bucket/x", "file:///tmp/x",
-    "http://127.0.0.1:1/x", "memory://x", "nosuch://x", "://", "hf:", "timm:", "timm:resnet18", "x.onnx", "x.safetensors",
-    "resize=999999", "resize=99999999999999999999", "crop=0", "resize=1", "grey,grey", "none", "imagenet", "cuda", "cpu",
+    "clips.npy", "rdm.npy", "corpus.yaml", "networks", "missing.npz", "missing/folder", "s3://bucket/x",
+    "file:///tmp/x",
+    "http://127.0.0.1:1/x", "memory://x", "nosuch://x", "://", "hf:", "timm:", "timm:resnet18", "x.onnx",
+    "x.safetensors",
+    "resize=999999", "resize=99999999999999999999", "crop=0", "resize=1", "grey,grey", "none", "imagenet", "cuda",
+    "cpu",
     "meta", "cuda:99", "mps", "float16", "natural", "translation", "intra", "inter", "rotation", "blur", "straightness",
     "norms", "invariance", "perturbation", "margins", "grid", "tpe", "vgg", "resnet", "linf", "l2", "full",
 )  # fmt: skip
@@ -220,12 +224,17 @@ def _tag(draw: random.Random, text: str) -> str:
             "!!python/object/apply:os.system ['touch code-has-run']", "!!python/name:os.system", "!x 1", "!!int abc",
             "!!float x", "!!binary aGk=", "!!binary '*'", "!!timestamp 2020-13-45", "2020-02-30", "2020-01-01",
             "2020-01-01T00:00:00Z", "!!set {a, b}", "!!omap [a: 1]", "!!pairs [a: 1, b]", "190:20:30", "0x" + "f" * 400,
-            "9" * 5000, "0b" + "1" * 99, "1_000_000_000_000", "0o777", "017", ".inf", "-.inf", ".nan", "1e400", "<<", "=",
-            "!!null x", "!!bool maybe", "!!seq {a: 1}", "!!map [a]", "!!str {a: 1}", "&a [*a]", "&a {a: *a}", "*missing",
-            "{? [a, b] : c}", "{{a: 1}: 2}", "{<<: {a: 1}}", "{<<: 1}", "{<<: [1]}", "{<<: &m {a: *m}}", "[" * 40 + "]" * 40,
-            "[" * 3000 + "]" * 3000, "{a: " * 500 + "1" + "}" * 500, "- " * 800, "{a: 1, a: 2}", "? ", "|", ">-", "'", '"\\x"',
+            "9" * 5000, "0b" + "1" * 99, "1_000_000_000_000", "0o777", "017", ".inf", "-.inf", ".nan", "1e400", "<<",
+            "=",
+            "!!null x", "!!bool maybe", "!!seq {a: 1}", "!!map [a]", "!!str {a: 1}", "&a [*a]", "&a {a: *a}",
+            "*missing",
+            "{? [a, b] : c}", "{{a: 1}: 2}", "{<<: {a: 1}}", "{<<: 1}", "{<<: [1]}", "{<<: &m {a: *m}}",
+            "[" * 40 + "]" * 40,
+            "[" * 3000 + "]" * 3000, "{a: " * 500 + "1" + "}" * 500, "- " * 800, "{a: 1, a: 2}", "? ", "|", ">-",
+            "'", '"\\x"',
             '"\\ud800"', '"\\0"', '"\\U00110000"', "%YAML 9.9", "yes", "NO", "on", "y", "~", "!!python/tuple [1, 2]",
-            "{1: a}", "{1.5: a}", "{true: a}", "{null: a}", "{.nan: a, .nan: b}", "{2020-01-01: a}", "{yes: a, true: b}",
+            "{1: a}", "{1.5: a}", "{true: a}", "{null: a}", "{.nan: a, .nan: b}", "{2020-01-01: a}",
+            "{yes: a, true: b}",
             "{1: a, 1.0: b}", "{!!binary aGk=: a}",
         )
     )  # fmt: skip
@@ -262,7 +271,8 @@ def _more(draw: random.Random, text: str) -> str:
 
 
 STRUCTURE: tuple[Callable[[random.Random, Plan, list[tuple[str, Plan]]], None], ...] = (
-    _replace, _replace, _replace, _number, _number, _number, _number, _remove, _add, _rename, _swap, _swap, _wrap, _deep, _long,
+    _replace, _replace, _replace, _number, _number, _number, _number, _remove, _add, _rename, _swap, _swap, _wrap,
+    _deep, _long,
 )  # fmt: skip
 TEXT: tuple[Callable[[random.Random, str], str], ...] = (
     _letter,

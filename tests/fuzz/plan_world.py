@@ -138,12 +138,13 @@ CLASSIFIER_SEARCH: dict[str, Any] = {
 MODULE_NAMED: dict[str, Any] = {"module": "bag_of_words", "parameters": {"terms": 50}}
 BROAD: dict[str, Any] = {
     "folder": "broad",
-    "secret": "not a secret",
+    "secret": "not a secret: an example",
     "video": {"generated": {"training": 12, "test": 12, "frames": [4, 6], "size": [24, 18], "seed": 1}},
     "text": {"generated": {"count": 40, "restaurants": 8, "seed": 1}},
     "protocol": {"k": 3, "n": 10, "phase": "end", "curve": [0.0, 1.0], "limit_s": 20},
     "evaluators": {
-        "text": {"extractor": MODULE_NAMED, "classifier": {"module": "topics", "parameters": {"grid": {"topics": [5]}}}},
+        "text": {"extractor": MODULE_NAMED, "classifier": {"module": "topics",
+        "parameters": {"grid": {"topics": [5]}}}},
         "video": {"extractor": {"module": "bag_of_features", "parameters": {"words": 4}}, "classifier": "kernel_svm"},
     },
     "teams": [
@@ -194,7 +195,7 @@ def right_plans() -> list[tuple[str, dict[str, Any]]]:
 
 
 def make_world(folder: Path, trained: bool = True) -> None:
-    """Write all that the plans name into a folder; the corpus only where it is to be ``trained``, which takes seconds."""
+    """Write all that the plans name into a folder; the corpus only where it is to be ``trained``: that takes long."""
     rng = np.random.default_rng(0)
 
     def pictures(*count: int) -> np.ndarray[Any, Any]:

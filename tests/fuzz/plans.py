@@ -55,7 +55,7 @@ class Plans:
             if self.quick and kind == "study":  # whose corpus is not there
                 continue
             if self.quick:
-                _read(kind, place / "plan.yaml")
+                read(kind, place / "plan.yaml")
                 continue
             code, said = command(*_COMMANDS[kind], str(place / "plan.yaml"))
             if code:
@@ -70,7 +70,7 @@ class Plans:
         plan.write_bytes(data)
         case.note(f"{kind}: {data[:400]!r}")
         if kind == "broad" or (self.quick and kind != "run"):
-            _read(kind, plan)
+            read(kind, plan)
             return
         if kind == "run":
             code = self._give(case, ("check", str(plan)))
@@ -96,16 +96,24 @@ class Plans:
         return code
 
 
-def _read(kind: str, plan: Path) -> None:
-    """Read a plan as the command for its kind does."""
+def read(kind: str, plan: Path, checked: bool = True) -> None:
+    """Read a plan as the command for its kind does.
+
+    Args:
+        kind: The kind of the plan.
+        plan: The file.
+        checked: Whether the networks of a plan of a run are made and shown an input.
+    """
     from assay.broad.plan import load_broad_plan
     from assay.plans.check import check_plan
+    from assay.plans.plan import load_plan
     from assay.studies.corpus.plan import load_corpus_plan
     from assay.studies.search.plan import load_search_plan
     from assay.studies.study_plan import load_study_plan
 
     readers: dict[str, Callable[[Path], object]] = {
-        "run": check_plan, "corpus": load_corpus_plan, "study": load_study_plan, "search": load_search_plan,
+        "run": check_plan if checked else load_plan, "corpus": load_corpus_plan, "study": load_study_plan,
+        "search": load_search_plan,
         "broad": load_broad_plan,
     }  # fmt: skip
     try:

@@ -179,8 +179,9 @@ def train_corpus(
                 f"batch_size={recipe.batch_size} of {name} is larger than the data: {len(corpus.train)} inputs"
             )
     with torch.device("meta"):  # a network that cannot be built is an error before anything is trained
-        for hyperparameters in combinations.values():
+        for number, hyperparameters in enumerate(combinations.values(), 1):
             plan.build(hyperparameters, corpus.train)
+            report("networks checked", number, len(combinations))
     if not store.exists(MANIFEST):
         about = {"file": plan.file, "plan": dict(plan.text), "data": corpus.train.description}
         manifest = {"made_of": corpus.made_of, **about}

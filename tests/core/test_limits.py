@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 
 import assay
 from assay import AssayError
@@ -14,6 +15,7 @@ from assay.core.shapes import shape_of
 from assay.core.tensor_limits import limited_tensors
 from assay.measures.perturbation.measure import PerturbationResponse
 from assay.stimuli import Gratings, Labelled, camera_sequences, camera_video, novel_objects, turning_objects
+from assay.stimuli.pictures import picture_to_array
 from assay.stimuli.transforms import Resize
 from assay.studies.corpus.architecture import Architecture
 from assay.studies.search.space import Range
@@ -31,6 +33,7 @@ ENORMOUS = {
     "rays of objects": (lambda: novel_objects(samples=10**6), BYTES),
     "many objects": (lambda: novel_objects(count=10**9), OBJECTS),
     "a picture resized": (lambda: Resize(10**6)(torch.zeros(1, 3, 8, 8)), BYTES),
+    "a picture of a file": (lambda: picture_to_array(Image.new("RGB", (8, 8)), 10**6, None), BYTES),
     "an input": (lambda: shape_of((3, 10**6, 10**6)), BYTES),
     "epochs": (lambda: Recipe(epochs=10**9), COUNT),
     "a grid of a search": (lambda: Range(0, 10**12, whole=True).values, COUNT),

@@ -15,11 +15,11 @@ from assay.core.limits import OBJECTS, require_bytes, require_count
 _MADE_BY = ("empty", "zeros", "ones", "full", "rand", "randn", "arange", "eye", "linspace")
 
 
-class _Counted(TorchDispatchMode):
+class _Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts the tensors that are made from nothing, and their bytes, before they are made."""
 
     def __init__(self, what: str) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.what = what
         self.tensors = 0
         self.bytes = 0.0

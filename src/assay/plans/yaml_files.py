@@ -48,9 +48,9 @@ def read_values(path: Path) -> tuple[Any, dict[Keys, int]]:
             loader.dispose()
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
+        at = f":{mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or first_line(error)
-        raise AssayError(f"{path}{line}: not valid YAML ({problem})") from error
+        raise AssayError(f"{path}{at}: not valid YAML ({problem})") from error
     except AssayError:
         raise
     except RecursionError:

@@ -13,10 +13,12 @@ import torch
 from PIL import Image
 
 from assay.core.errors import AssayError, first_line
+from assay.core.limits import require_array
 from assay.core.reading import reading
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Color = Literal["grey", "rgb"]
+_PIXEL_BYTES = 16  # of a value, while a picture is resized and becomes an array
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".pgm", ".ppm"})
 
 
@@ -71,6 +73,7 @@ def picture_to_array(image: Image.Image, size: int | tuple[int, int] | None, col
             image = image.crop((left, top, left + side, top + side))
         size = (size, size)
     if size is not None and image.size != (size[1], size[0]):
+        require_array(f"a picture of size={size[0]}×{size[1]}", (3, *size), _PIXEL_BYTES)
         image = image.resize((size[1], size[0]), Image.Resampling.LANCZOS)
     array = np.asarray(image, dtype=np.float32) / (1 if image.mode == "F" else 255)
     if array.ndim == 2:

@@ -119,7 +119,7 @@ def run_again(root: Path, case: Case) -> None:
 
 def _same(one: Path, other: Path) -> bool:
     try:
-        return one.read_bytes() == other.read_bytes()
+        return other.is_file() and one.read_bytes() == other.read_bytes()
     except OSError:
         return False
 
@@ -223,7 +223,9 @@ def make_evaluation(root: Path) -> None:
         task = {"name": "text:Food", "modality": "text", "labels": ["Food"], "partition": "ab" * 32,
                 "runs": list(RUNS), "training": 6, "validation": 0, "test": len(TRUTH), "data": "made up"}  # fmt: skip
         protocol = {"k": 2, "margin": {"MAP": 0.02, "RMSE": 0.02}, "bootstrap": 5}
-        results.write_manifest({"tasks": [task], "protocol": protocol, "teams": [{"letter": "s", "name": "S"}]})
+        results.write_manifest(
+            {"tasks": [task], "protocol": protocol, "teams": [{"letter": "s", "name": "S", "parts": {}}]}
+        )
         results.write_truth("text:Food", TRUTH, None, tuple(f"i{i}" for i in range(len(TRUTH))))
         for run in RUNS:
             results.write_run(RunRecord("text:Food", run, "done", partition="ab" * 32, stages={"features": run}))
@@ -261,12 +263,12 @@ def make_checkpoints(root: Path) -> None:
 
 
 def read_weights(root: Path, case: Case) -> None:
-    for file in sorted(root.iterdir()):
+    for file in _files(root, case):
         read_tensors(file)
 
 
 def load_into_a_network(root: Path, case: Case) -> None:
-    for file in sorted(root.iterdir()):
+    for file in _files(root, case):
         load_weights(networks()["narrow"], file)
 
 
@@ -388,7 +390,7 @@ def make_videos(root: Path) -> None:
 
 
 def read_videos(root: Path, case: Case) -> None:
-    for file in sorted(root.iterdir()):
+    for file in _files(root, case):
         for clip in clips_in(file, 8):
             sum(frame.sum() for frame in clip.frames())
 
@@ -444,6 +446,11 @@ def _each(files: list[tuple[Callable[..., object], tuple[object, ...]]], case: C
             continue
 
 
+def _files(root: Path, case: Case) -> list[Path]:
+    """The files that a folder had before it came to harm."""
+    return [root / file.name for file in sorted((case.shared / root.name).iterdir())]
+
+
 def make_rdms(root: Path) -> None:
     from scipy import io
 
@@ -459,7 +466,7 @@ def make_rdms(root: Path) -> None:
 
 
 def read_rdms(root: Path, case: Case) -> None:
-    _each([(load_rdms, (file,)) for file in sorted(root.iterdir())], case)
+    _each([(load_rdms, (file,)) for file in _files(root, case)], case)
 
 
 def make_reviews(root: Path) -> None:

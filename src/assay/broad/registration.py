@@ -25,7 +25,7 @@ def rules_of(protocol: Mapping[str, Any]) -> dict[str, Any]:
 
 def teams_of(described: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
     """What each team takes part in, by its letter, from the teams as a manifest describes them."""
-    return {team["letter"]: sorted(team["parts"]) for team in described}
+    return {team["letter"]: sorted(team.get("parts", ())) for team in described}
 
 
 def rules_hash(protocol: Mapping[str, Any]) -> str:

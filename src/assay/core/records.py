@@ -27,7 +27,8 @@ def record_of(kind: type[Record], data: Any) -> Record:
     """
     if not isinstance(data, Mapping):
         raise TypeError(f"it holds {type(data).__name__}, where a mapping is wanted")
-    hints = _hints(kind)
+    any_kind: Any = kind
+    hints = _hints(any_kind)
     known = {name: value for name, value in data.items() if name in hints}
     for name, value in known.items():
         if not fits(value, hints[name]):

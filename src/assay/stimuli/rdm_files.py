@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from assay.core.errors import AssayError
-from assay.core.reading import reading
+from assay.core.reading import is_there, reading
 from assay.stimuli.pictures import Array
 from assay.stimuli.rdm_hdf5 import hdf5_arrays, saved_by_rsatoolbox
 from assay.stimuli.rdms import RdmSet, are_matrices, as_vectors, require_same_stimuli, stimuli_of
@@ -46,11 +46,12 @@ def load_rdms(path: str | Path, names: Sequence[str] | None = None, stimuli: Seq
         assay.core.errors.AssayError: there is no RDM 'carl'; known: 'anna', 'ben'
     """
     path = Path(path)
-    if not path.exists():
+    if not is_there(path):
         raise AssayError(f"path={str(path)!r} does not exist")
     files = [path]
     if path.is_dir():
-        files = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES)
+        with reading(path):
+            files = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES)
         if not files:
             raise AssayError(f"path={str(path)!r} holds no RDMs ({', '.join(SUFFIXES)})")
     contents = {file: _read(file) for file in files}

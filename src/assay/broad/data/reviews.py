@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from scipy import sparse
 from assay.broad.data.columns import number, read_columns
 from assay.broad.data.dataset import Array, Dataset, Inputs
 from assay.core.errors import AssayError, first_line, nearest
+from assay.core.reading import reading
 
 Scale = tuple[float, float]
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none"})
@@ -93,11 +92,8 @@ def load_we8there(path: str | Path) -> Dataset:
     The npz file holds the counts as a sparse matrix by rows (``data``, ``indices``, ``indptr``, ``shape``),
     ``ratings`` (0 is missing), ``rating_names`` and ``doc_ids``. (R package textir; Snyder and Barzilay 2007.)
     """
-    try:
-        with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            parts = {key: file[key] for key in file.files}
-    except (TypeError, OSError, ValueError, EOFError, zlib.error, zipfile.BadZipFile) as error:
-        raise AssayError(f"reviews: {path} cannot be read as npz ({first_line(error)})") from error
+    with reading(path, "npz"), Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+        parts = {key: np.asarray(file[key]) for key in file.files}
     for key in ("data", "indices", "indptr", "shape", "ratings", "rating_names", "doc_ids"):
         if key not in parts:
             raise AssayError(f"{path} holds no array {key!r}{nearest(key, parts)}")

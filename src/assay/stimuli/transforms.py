@@ -56,8 +56,13 @@ class Grey:
         return torch.einsum("nchw,c->nhw", x, weights)[:, None]
 
 
+_OF_A_LAYER = 16  # how much more room than a picture its first layer takes, at least: a 3×3 kernel has 9 values
+
+
 def _resized(x: Tensor, sides: tuple[int, int]) -> Tensor:
     """Pictures N×C×H×W of another height and width."""
+    one = f"a network that is shown a picture resized to {sides[0]}×{sides[1]}"
+    require_array(one, (x.shape[1], *sides), _OF_A_LAYER * x.element_size())
     require_array(f"{len(x)} pictures resized to {sides[0]}×{sides[1]}", (*x.shape[:2], *sides), x.element_size())
     return F.interpolate(x, sides, mode="bilinear", antialias=True)
 

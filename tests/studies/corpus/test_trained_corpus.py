@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -73,6 +74,19 @@ def test_training_again_changes_nothing_and_a_lost_network_comes_back_the_same(c
     again = train_corpus(load_corpus_plan(folder / "plan.yaml"))
     assert {p.name: p.read_bytes() for p in (folder / "six" / "networks").iterdir()} == before
     assert again.table.equals(corpus.table)
+
+
+@pytest.mark.parametrize("suffix", ["json", "safetensors"])
+def test_a_damaged_network_is_named_and_trained_anew_to_the_same_bytes(corpus, folder, suffix, caplog):
+    file = Path(corpus.folder.path(f"networks/network_001.{suffix}"))
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-3] + b"\x00" + whole[-2:])
+    with pytest.raises(
+        AssayError, match=rf"network_001\.{suffix} is damaged .*: train again, which makes network_001 anew"
+    ):
+        load_corpus(folder / "six").subject("network_001")
+    train_corpus(load_corpus_plan(folder / "plan.yaml"))
+    assert file.read_bytes() == whole and "network_001 is trained anew" in caplog.text
 
 
 def test_a_killed_training_goes_on_to_the_same_networks(corpus, folder, tmp_path):

@@ -9,6 +9,8 @@ from typing import Any
 from assay.core.errors import AssayError, shown
 from assay.core.limits import require_array
 
+_BYTES = 64  # of a value of the input: those of a float32, 16 times, as the first layer takes at least
+
 
 def shape_of(shape: Any, argument: str = "shape") -> tuple[int, ...]:
     """Read the shape of one input: whole numbers above 0, in a list or as text such as 3x32x32.
@@ -33,5 +35,5 @@ def shape_of(shape: Any, argument: str = "shape") -> tuple[int, ...]:
             f"{argument}={given} is not the shape of one input: give whole numbers above 0, as (3, 32, 32), or "
             "text such as 3x32x32"
         )
-    require_array(f"{argument}={'×'.join(map(str, sides))}", sides)
+    require_array(f"{argument}={'×'.join(map(str, sides))}", sides, _BYTES)
     return sides

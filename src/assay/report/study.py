@@ -65,7 +65,7 @@ def study_document(run: Run) -> Document:
 
 def _document(run: Run) -> Document:
     about = run.folder.read_json(f"{FOLDER}/about.json", _ANEW)
-    ranking = read_table(run.folder, f"{FOLDER}/ranking.csv", ("measure", "cmi", "tau"), _ANEW)
+    ranking = read_table(run.folder, f"{FOLDER}/ranking.csv", ("measure",), _ANEW)  # a grid may allow no CMI
     networks = read_table(run.folder, f"{FOLDER}/networks.csv", ("network", "gap"), _ANEW)
     sections = [
         Section("Findings", (_findings(ranking, about), *_forest(ranking, about["cmi_chance"]))),

@@ -136,6 +136,10 @@ def corpus_plan(root: Node, known: Collection[str] | None = None) -> CorpusPlan:
         key: reading.take(key, partial(convert, kind=kind, loaders={}), None) for key, kind in _OPTIONAL.items()
     }
     optional = {key: value for key, value in optional.items() if value is not None}
+    for key, least in (("seed", 0), ("at_once", 1)):
+        with reading.problems.watching():
+            if not least <= optional.get(key, least) < _MOST:
+                reading.entries[key].fail(f"is {optional[key]}, expected a whole number from {least} to 2⁴⁰ − 1")
     folder = reading.folder("corpus", f"runs/{root.file.stem}")
     data = reading.take("data", lambda node: build(CorpusData, node), CorpusData(Path()))
     reading.problems.raise_any()
@@ -192,6 +196,7 @@ def _read_training(
     reading.problems.raise_any()
 
 
+_MOST = 2**40  # seeds of networks are multiples of a plan's, below 2⁶³
 _OPTIONAL: dict[str, Any] = {"seed": int, "device": str, "at_once": int}
 KEYS = ("network", "data", "grid", "training", "corpus", *_OPTIONAL, "measures", "run", "scoring")
 """The keys of a plan: what is trained, and what is measured afterwards."""

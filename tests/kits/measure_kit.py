@@ -71,6 +71,21 @@ class Holds(Measure):
 
 
 @dataclass(frozen=True)
+class KillsTheNode(Measure):
+    """Kills the process that its worker was started by the first time, which on Ray is the node."""
+
+    marker: Path
+    name: ClassVar[str] = "kills_the_node"
+
+    def __call__(self, subject: Subject) -> pd.DataFrame:
+        if not self.marker.exists():
+            self.marker.touch()
+            os.kill(os.getppid(), signal.SIGKILL)
+            time.sleep(60)
+        return Slow(seconds=0.0)(subject)
+
+
+@dataclass(frozen=True)
 class Broken(Measure):
     """Always fails."""
 

@@ -36,6 +36,16 @@ def end_tree(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
+def end_below() -> None:
+    """Kill everything that this process has started; of a process that adopts orphans, nothing escapes."""
+    limit = time.monotonic() + _PATIENCE_S
+    while (living := descendants(os.getpid())) and time.monotonic() < limit:
+        for one in living:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(one, signal.SIGKILL)
+        time.sleep(0.002)
+
+
 def descendants(pid: int) -> list[int]:
     """The processes that a process has started, directly or not, and that run; none known where there is no /proc."""
     children: dict[int, list[int]] = {}

@@ -19,7 +19,6 @@ from assay.broad.run.job import make_job
 from assay.broad.run.processes import Order, work
 from assay.broad.run.results import Results
 from assay.broad.systems.team import Evaluators, Module, Parts, Team
-from assay.runs.executor import start_ray
 from assay.runs.process_tree import descendants
 from processes import alive, wait_until
 
@@ -147,11 +146,3 @@ def test_a_folder_that_a_node_does_not_see_is_a_sentence(tmp_path, cluster):
 def test_a_module_that_wants_a_gpu_does_not_wait_for_one_that_never_comes(tmp_path, cluster):
     with pytest.raises(AssayError, match="asks for device=cuda, and no node of the Ray cluster has a GPU"):
         list(work([order(tmp_path, device="cuda")], ray=True))
-
-
-def test_no_cluster_at_an_address_is_a_sentence(monkeypatch):
-    import ray
-
-    monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    with pytest.raises(AssayError, match="ray=nowhere: there is no Ray cluster"):
-        start_ray("nowhere")

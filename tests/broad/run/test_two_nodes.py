@@ -17,6 +17,7 @@ from assay.broad.run.job import make_job
 from assay.broad.run.processes import Order, for_cluster, work
 from assay.broad.run.results import Results
 from assay.broad.systems.team import Evaluators, Module, Parts, Team
+from assay.runs.ray_jobs import nodes_of
 
 pytestmark = [
     pytest.mark.ray,
@@ -70,13 +71,13 @@ def order(folder, **more) -> Order:
 
 def test_a_run_asks_for_cores_memory_and_a_gpu(tmp_path, two_nodes):
     """Cores and memory as the plan says; without a word the cluster's cores are shared out among the runs."""
-    (asked,) = for_cluster([order(tmp_path, threads=2, memory_bytes=3 * GIB)], True)
+    (asked,) = for_cluster([order(tmp_path, threads=2, memory_bytes=3 * GIB)], nodes_of(two_nodes))
     assert (asked.resources.cpus, asked.resources.memory_bytes, asked.resources.gpus) == (2, 3 * GIB, 0)
-    assert [job.resources.cpus for job in for_cluster([order(tmp_path)] * 2, True)] == [2, 2]
-    assert [job.resources.cpus for job in for_cluster([order(tmp_path)] * 9, True)] == [1] * 9
+    assert [job.resources.cpus for job in for_cluster([order(tmp_path)] * 2, nodes_of(two_nodes))] == [2, 2]
+    assert [job.resources.cpus for job in for_cluster([order(tmp_path)] * 9, nodes_of(two_nodes))] == [1] * 9
     on_gpu = order(tmp_path)
     learner = Module("broad_kit:Small", {"device": "cuda"})
-    (asked,) = for_cluster([replace(on_gpu, job=replace(on_gpu.job, learner=learner))], True)
+    (asked,) = for_cluster([replace(on_gpu, job=replace(on_gpu.job, learner=learner))], nodes_of(two_nodes))
     assert asked.resources.gpus == 1
 
 

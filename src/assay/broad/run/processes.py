@@ -29,7 +29,7 @@ from assay.core.folder import Folder
 from assay.core.lock import NAME as LOCK
 from assay.core.progress import begin_stage, report
 from assay.core.user_code import folders_searched
-from assay.runs.executor import Job, Limits, Lost, Resources, Workers, execute, start_ray
+from assay.runs.executor import Job, Limits, Lost, Node, Resources, Workers, execute
 from assay.runs.process_tree import machine_bytes
 
 RETRIES = 3  # of a run whose Ray worker is lost
@@ -110,9 +110,8 @@ def work(orders: Sequence[Order], processes: int = 1, ray: bool | str = False) -
         raise AssayError(f"processes={processes} must be at least 1")
     report("runs", 0, len(orders))
     if ray and orders:
-        outcomes = execute(
-            partial(_on_a_node, here=Path.cwd(), code=folders_searched()), for_cluster(orders, ray), Workers(ray=ray)
-        )
+        on_a_node = partial(_on_a_node, here=Path.cwd(), code=folders_searched())
+        outcomes = execute(on_a_node, partial(for_cluster, orders), Workers(ray=ray))
     else:
         jobs = [_job(order, processes) for order in orders]
         outcomes = execute(do, jobs, Workers(processes, fresh=True, preload=PRELOAD, enter=prepare))
@@ -134,10 +133,8 @@ def _job(order: Order, processes: int) -> Job:
     return Job(own, streamed=order.view, limits=Limits(order.limit_s, memory))
 
 
-def for_cluster(orders: Sequence[Order], address: bool | str) -> Iterator[Job]:
-    """The orders with what each needs of the cluster; one that no node can meet is an error."""
-    ray = start_ray(address)
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+def for_cluster(orders: Sequence[Order], nodes: Sequence[Node]) -> Iterator[Job]:
+    """The orders with what each needs of the nodes of a cluster; one that no node can meet is an error."""
     cores = [int(node.get("CPU", 0)) for node in nodes]
     if any(order.job.on_gpu for order in orders) and not any(node.get("GPU", 0) for node in nodes):
         raise AssayError("a module asks for device=cuda, and no node of the Ray cluster has a GPU")

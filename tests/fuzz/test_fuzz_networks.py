@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import nn
 
-from assay import Subject
-from fuzz import harness, networks
+from assay import Sharpness, Subject
+from assay.stimuli import Labelled
+from fuzz import harness, networks, odd_modules
 
 
 def test_odd_networks_work_or_are_refused_and_stay_as_they_were():
@@ -36,3 +38,20 @@ def test_the_fuzzer_sees_a_network_that_was_changed():
         network.weight[0, 0] += 1
     network.train(False)
     assert networks.differences(before, networks.state(network)) == ".weight, mode of ''"
+
+
+def test_a_module_under_two_names_keeps_its_weights():
+    """Torch's own tying of weights would leave it with those that were moved."""
+    network = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), odd_modules.Twice(), odd_modules.ENDS["scores"]()).eval()
+    before = networks.state(network)
+    data = Labelled(np.random.default_rng(0).random((12, 1, 8, 8), dtype=np.float32), np.arange(12) % 3)
+    Sharpness(data, draws=1, ascent=1, steps=2, bootstrap=2)(Subject(network))
+    assert not networks.differences(before, networks.state(network))
+
+
+def test_a_network_that_asks_for_gradients_itself_is_measured():
+    network = nn.Sequential(nn.Conv2d(1, 4, 3), odd_modules.MODULES["gradients"](), odd_modules.ENDS["scores"]()).eval()
+    batch = torch.rand(2, 1, 8, 8)
+    seen: list[bool] = []
+    Subject(network).visit(batch, lambda layer, output: seen.append(output.requires_grad))
+    assert not any(seen) and not Subject(network)(batch).requires_grad

@@ -80,7 +80,7 @@ def _change(table: pd.DataFrame, change: Callable[[Any], Any]) -> None:
             before = table.iloc[:, place]
             after = [change(value) for value in before]
             if any(new is not old for new, old in zip(after, before, strict=True)):
-                table.isetitem(place, pd.Series(after, before.index, before.dtype))
+                table.isetitem(place, pd.array(after, before.dtype))
 
 
 def _quoted(value: Any) -> Any:

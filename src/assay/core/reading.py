@@ -86,6 +86,12 @@ def is_file(path: str | Path) -> bool:
         return Path(path).is_file()
 
 
+def is_folder(path: str | Path) -> bool:
+    """Whether there is a folder, or a link to one; an error where that cannot be seen."""
+    with reading(path):
+        return Path(path).is_dir()
+
+
 def read_bytes(path: str | Path, kind: str = "", remedy: str = "") -> bytes:
     """Read all bytes of a file."""
     with reading(path, kind, remedy):

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from assay.core.errors import AssayError, first_line, nearest
+from assay.core.reading import reading
 from assay.stimuli import Images, Labelled, Sequences, load_images, load_labelled
 from assay.stimuli.datasets import LIMIT, as_images, as_labelled, as_sequences
 from assay.stimuli.pictures import Color
@@ -106,7 +107,7 @@ def _require_there(path: Path) -> None:
 def _names(path: Path) -> list[str]:
     """The names of the arrays in a file; none where it cannot be read, which reading it then says."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with reading(path, "arrays"), np.load(path, allow_pickle=False) as file:
             return list(file)
     except Exception:
         return []

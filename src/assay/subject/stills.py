@@ -10,7 +10,8 @@ from assay.core.arrays import as_tensor
 from assay.core.errors import AssayError
 from assay.subject.layers import ALL, Layers
 from assay.subject.network import Batch
-from assay.subject.subject import Subject, Visitor
+from assay.subject.subject import Subject
+from assay.subject.visitors import Visitor
 
 FRAMES: Final = 5
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from assay.core.arrays import first_tensor, tensors_in, version
+from assay.core.arrays import first_tensor, tensors_in
 from assay.core.errors import AssayError, shown
 from assay.core.fingerprint import fingerprint
 from assay.core.names import require_writable
@@ -25,8 +25,7 @@ from assay.subject.network import Batch, Network
 from assay.subject.probe import InputKind, Probe, example_kinds, input_kinds, probe
 from assay.subject.split import Split
 from assay.subject.taking import taking
-
-Visitor = Callable[[str, Tensor], None]
+from assay.subject.visitors import Distinct, Recording, Visitor, without_gradients
 
 
 class _Stop(Exception):
@@ -249,7 +248,7 @@ class Subject:
         inputs = {t.untyped_storage().data_ptr() for t in tensors_in(ready)}  # a layer may return its input
         while True:
             copied = known.overwritten | self._also_overwritten
-            recording = _Recording(copied, inputs)
+            recording = Recording(copied, inputs)
             self._run(ready, wanted, recording.keep, out_of_place=known.out_of_place)
             changed = recording.changed()
             if not changed:
@@ -274,8 +273,9 @@ class Subject:
         ready = self._prepare(batch)
         self._known(ready)
         wanted = self.choose(layers)
+        visitor = without_gradients(visitor)
         if not repeats:
-            visitor = _Distinct(self.name, visitor, self.repeats(layers))
+            visitor = Distinct(self.name, visitor, self.repeats(layers))
         self._run(ready, wanted, visitor)
 
     def __call__(self, batch: Batch) -> Any:
@@ -283,7 +283,9 @@ class Subject:
         ready = self._prepare(batch)
         known = self._known(ready)
         with taking(self.name, ready), self.network.undisturbed():
-            return self.network.forward(ready, known.writes_input)
+            output = self.network.forward(ready, known.writes_input)
+        # A network may have asked for gradients itself; whoever is given its output has not.
+        return output.detach() if isinstance(output, Tensor) and output.requires_grad else output
 
     @contextmanager
     def showing(self) -> Iterator[None]:
@@ -354,47 +356,4 @@ class Subject:
         if left:
             raise AssayError(
                 f"{self.name!r} did not run layer {min(left)!r} on this batch, though it did in the dry run"
-            )
-
-
-class _Recording:
-    """Keeps what layers return, as copies where the network will write over it."""
-
-    def __init__(self, copied: frozenset[str] | set[str], inputs: set[int]) -> None:
-        self.copied = copied
-        self.inputs = inputs
-        self.kept: dict[str, Tensor] = {}
-        self.versions: dict[str, int] = {}
-
-    def keep(self, layer: str, output: Tensor) -> None:
-        """Keep the output of a layer; a copy of it where it will not stay as it is."""
-        is_input = output.untyped_storage().data_ptr() in self.inputs
-        if layer in self.copied or output.is_inference() or is_input:
-            self.kept[layer] = output.clone()
-        else:
-            self.kept[layer] = output
-            self.versions[layer] = output._version
-
-    def changed(self) -> set[str]:
-        """Names of the layers whose output was written to although it was not copied."""
-        return {layer for layer, before in self.versions.items() if self.kept[layer]._version != before}
-
-
-class _Distinct:
-    """A visitor that passes each tensor on once: layers known to repeat another are checked to do so, and left out."""
-
-    def __init__(self, subject: str, visitor: Visitor, repeats: dict[str, str]) -> None:
-        self.subject = subject
-        self.visitor = visitor
-        self.repeats = repeats
-        self.last: tuple[Tensor, int] | None = None
-
-    def __call__(self, layer: str, output: Tensor) -> None:
-        if layer not in self.repeats:
-            self.visitor(layer, output)
-            self.last = (output, version(output))
-        elif self.last is None or self.last[0] is not output or self.last[1] != version(output):
-            raise AssayError(
-                f"layer {layer!r} of {self.subject!r} returned what {self.repeats[layer]!r} returns in the dry run, "
-                "and something else on this batch: choose one of them with layers="
             )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
@@ -31,6 +31,7 @@ class PerturbedWeights:
     def __init__(self, subject: Subject, data: Labelled, size: int) -> None:
         require_movable_weights(subject)
         self.subject = subject
+        self.places = places_of(subject.module)
         prepare = subject.network.prepare
         self.shown = [(prepare(x), labels) for x, labels in batches(data, size, subject.device)]
         one = data.shown(slice(0, 1))
@@ -78,8 +79,27 @@ class PerturbedWeights:
     def _scores(self, tensors: Mapping[str, Tensor], ready: Any) -> Tensor:
         args, kwargs = self.subject.network.arguments(cloned(ready))  # the network may write to it
         with taking(self.subject.name, ready):
-            output = functional_call(self.subject.module, dict(tensors), args, kwargs)
+            output = functional_call(self.subject.module, self._placed(tensors), args, kwargs, tie_weights=False)
         return checked_scores(self.subject, output, batch_length(ready))
+
+    def _placed(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Tensors by every module that has them, each once.
+
+        Torch's own way of tying weights leaves a module that is registered under two names with the new tensors.
+        """
+        return {name: tensors[first] for name, first in self.places.items() if first in tensors}
+
+
+def places_of(module: nn.Module) -> dict[str, str]:
+    """The names of all parameters and buffers, one for each module that holds it, with the first name of each."""
+    first: dict[int, str] = {}
+    places: dict[str, str] = {}
+    for path, one in module.named_modules():  # each module once, under its first name
+        for name, tensor in [*one._parameters.items(), *one._buffers.items()]:
+            if tensor is not None:
+                whole = f"{path}.{name}" if path else name
+                places[whole] = first.setdefault(id(tensor), whole)
+    return places
 
 
 def _unfolded(subject: Subject) -> FoldedWeights:

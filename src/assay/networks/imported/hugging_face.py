@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from torch import nn
 
 from assay.core.errors import AssayError, first_line, optional
-from assay.core.reading import read_json, reading
+from assay.core.reading import is_folder, read_json, reading
 from assay.networks.imported.image_processor import ImageProcessor, image_processor
 
 NEW_WEIGHTS = "allow_new_weights"
@@ -40,7 +40,7 @@ def load_hugging_face(name: str, args: Mapping[str, Any], preprocess: bool = Tru
         preprocess: Whether to read the image processor.
     """
     source = f"source='hf:{name}'"
-    if name.startswith((".", "/", "~")) and not Path(name).is_dir():
+    if name.startswith((".", "/", "~")) and not is_folder(name):
         raise AssayError(f"{source} cannot be loaded (no such folder): give one made by save_pretrained, or a name")
     transformers = optional("transformers", "hf", source)
     options = dict(args)
@@ -83,7 +83,7 @@ def _require_no_code(options: Mapping[str, Any], source: str) -> None:
 def _require_safe_weights(name: str, options: Mapping[str, Any]) -> None:
     """Refuse a folder whose only weights are pickles, which opening could run."""
     folder = Path(name).expanduser() / str(options.get("subfolder", ""))
-    if not folder.is_dir():
+    if not is_folder(folder):
         return  # a name on the hub, of which only safetensors are asked for
     with reading(folder):
         names = sorted(path.name for path in folder.iterdir())

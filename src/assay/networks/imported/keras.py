@@ -48,7 +48,8 @@ def load_keras(config: str | Path, weights: str | Path) -> KerasNetwork:
     """
     description = read_json(config)
     try:
-        network, unfilled = _build(description.get("model_config"), description.get("input_shape"))
+        with reading(config, "a Keras network"):
+            network, unfilled = _build(description.get("model_config"), description.get("input_shape"))
     except AssayError as error:
         raise AssayError(f"{config}: {error}") from error
     _fill(unfilled, weights)

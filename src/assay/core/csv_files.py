@@ -78,9 +78,10 @@ def _change(table: pd.DataFrame, change: Callable[[Any], Any]) -> None:
     for place, kind in enumerate(table.dtypes):
         if not pd.api.types.is_numeric_dtype(kind):
             before = table.iloc[:, place]
+            kept: Any = before.dtype
             after = [change(value) for value in before]
             if any(new is not old for new, old in zip(after, before, strict=True)):
-                table.isetitem(place, pd.array(after, before.dtype))
+                table.isetitem(place, pd.array(after, dtype=kept))
 
 
 def _quoted(value: Any) -> Any:

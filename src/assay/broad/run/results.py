@@ -27,7 +27,8 @@ log = logging.getLogger(__name__)
 # What is raised where the bytes of a file, once read, are no archive of arrays, or one of other arrays. Changed bytes
 # may ask for any kind of compression or for a password, so there are many.
 _DAMAGE = (
-    EOFError, KeyError, MemoryError, OSError, RuntimeError, TypeError, ValueError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
+    EOFError, KeyError, MemoryError, OSError, RuntimeError, TypeError, ValueError, zipfile.BadZipFile, zlib.error,
+    lzma.LZMAError,
 )  # fmt: skip
 DONE = ("done", "non-conforming", "pre-trained")  # statuses whose predictions count
 STATUSES = (

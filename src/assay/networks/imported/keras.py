@@ -47,11 +47,11 @@ def load_keras(config: str | Path, weights: str | Path) -> KerasNetwork:
         weights: An HDF5 file written by Keras' ``save_weights``.
     """
     description = read_json(config)
-    try:
-        with reading(config, "a Keras network"):
+    with reading(config, "a Keras network"):
+        try:
             network, unfilled = _build(description.get("model_config"), description.get("input_shape"))
-    except AssayError as error:
-        raise AssayError(f"{config}: {error}") from error
+        except AssayError as error:
+            raise AssayError(f"{config}: {error}") from error
     _fill(unfilled, weights)
     return network.eval()
 

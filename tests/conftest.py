@@ -23,7 +23,7 @@ collect_ignore = [f"broad/attacks/{name}.py" for name in ("hostile", "hostile_ch
 # How long an example takes says how busy the machine is, not whether the code is right. Equal code draws equal
 # examples, so that a red suite is news of the change; `--hypothesis-profile=explore` draws new ones.
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
-settings.register_profile("assay", settings.get_profile("explore"), derandomize=True)
+settings.register_profile("assay", settings.get_profile("explore"), derandomize=True, max_examples=30)
 settings.load_profile("assay")
 
 # Ray gives up on its own processes after 30 or 60 seconds, which a busy machine may need to start them, and runs tasks

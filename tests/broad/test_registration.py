@@ -7,20 +7,26 @@ import pytest
 
 from assay import AssayError
 from assay.broad.protocol import Protocol
-from assay.broad.registration import FILE, register, registered, rules_hash
+from assay.broad.registration import FILE, register, registered, rules_hash, rules_of
 from assay.broad.run.results import Results, RunRecord, as_json
 
+WORDS = {"module": "bag_of_words", "parameters": {"terms": 500}, "source": "a" * 64}
+TOPICS = {"module": "topics", "parameters": {"grid": {"topics": [5, 10]}}, "source": "b" * 64}
+BASELINE = {"text": {"extractor": WORDS, "classifier": TOPICS}}
 
-def settings(teams=None, **changes):
-    return vars(Protocol(**changes)) | ({} if teams is None else {"teams": teams})
+
+def settings(teams=None, evaluators=None, **changes):
+    further = {"teams": teams, "evaluators": evaluators}
+    return vars(Protocol(**changes)) | {name: value for name, value in further.items() if value is not None}
 
 
 def started(tmp_path, **changes):
     """An evaluation whose rules are registered, and whose first run is done."""
     results = Results(str(tmp_path))
     protocol = settings(**changes)
-    written = json.loads(json.dumps({k: v for k, v in protocol.items() if k != "teams"}, default=dict))
-    results.write_manifest({"written": "2026-01-02T10:00", "protocol": written, "tasks": [], "teams": []})
+    further = {"teams": [], "evaluators": protocol.get("evaluators", {})}
+    written = json.loads(json.dumps({k: v for k, v in protocol.items() if k not in further}, default=dict))
+    results.write_manifest({"written": "2026-01-02T10:00", "protocol": written, "tasks": [], **further})
     register(results, protocol)
     results.write_run(RunRecord("video", "1", "done"))
     return results
@@ -93,6 +99,54 @@ def test_a_team_that_is_left_out_once_there_are_results_is_refused_for_it_would_
     with pytest.raises(AssayError, match="without team n for text and video"):
         register(results, settings(teams={"s": ["text"]}))
     register(results, settings(teams={"n": ["text", "video"], "s": ["text"], "t": ["text"]}))
+
+
+WEAKER = [
+    (
+        "extractor",
+        {"parameters": {"terms": 5}},
+        "parameters of the evaluators' extractor for text, terms 500 to terms 5",
+    ),
+    (
+        "classifier",
+        {"module": "ridge", "parameters": {}},
+        "module of the evaluators' classifier for text, topics to ridge",
+    ),
+    (
+        "classifier",
+        {"source": "c" * 64},
+        "source of the evaluators' classifier for text, bbbbbbbbbbbb… to cccccccccccc…",
+    ),
+]
+
+
+@pytest.mark.requirement("A9")
+@pytest.mark.parametrize(("part", "changes", "named"), WEAKER, ids=["parameters", "module", "source"])
+@pytest.mark.parametrize("age", ["", "registered without them", "without registration"])
+def test_a_baseline_cannot_be_weakened_once_there_are_results(tmp_path, part, changes, named, age):
+    results = started(tmp_path, evaluators=BASELINE)
+    if age == "registered without them":
+        rules = rules_of(settings())
+        results.folder.write(FILE, as_json({"written": "2026-01-02", "rules": rules, "sha256": rules_hash(rules)}))
+    elif age:
+        results.folder.remove(FILE)
+    weaker = {"text": BASELINE["text"] | {part: BASELINE["text"][part] | changes}}
+    with pytest.raises(AssayError, match=f"this would change the {named}: set them back, or use another folder"):
+        register(results, settings(evaluators=weaker))
+    further = BASELINE | {"video": {"extractor": WORDS, "classifier": TOPICS}}
+    register(results, settings(evaluators=further))
+    if not age:
+        results.write_manifest(results.read_manifest() | {"evaluators": weaker})
+        with pytest.raises(AssayError, match=f"this would change the {named}"):
+            registered(results)
+        with pytest.raises(AssayError, match="the evaluators' extractor for text, bag_of_words to none"):
+            register(results, settings(evaluators={}))
+
+
+def test_the_hash_is_that_of_the_registration_also_when_a_team_joins(tmp_path):
+    results = started(tmp_path, teams={"n": ["text"]})
+    joined = settings(teams={"n": ["text"], "s": ["text"]})
+    assert register(results, joined) == rules_hash(settings(teams={"n": ["text"]})) != rules_hash(joined)
 
 
 @pytest.mark.parametrize("margin", [{"MAP": -0.02}, {"RMSE": float("inf")}, {"RMSE": float("nan")}, {"rmse": 0.02}])

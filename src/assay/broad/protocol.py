@@ -357,17 +357,19 @@ def _write_manifest(
         }
         for team in teams
     ]
+    baselines = {
+        modality: {"extractor": e.extractor.described, "classifier": e.classifier.described}
+        for modality, e in evaluators.items()
+    }
+    rules = settings | {"teams": teams_of(described), "evaluators": baselines}
     manifest = {
         "written": now(),
-        "registration": register(results, settings | {"teams": teams_of(described)}),
+        "registration": register(results, rules),
         "commitment": commitment(secret),
         "protocol": settings | {"margin": dict(protocol.margin)},
         "tasks": task_entries,
         "teams": described,
-        "evaluators": {
-            modality: {"extractor": e.extractor.described, "classifier": e.classifier.described}
-            for modality, e in evaluators.items()
-        },
+        "evaluators": baselines,
         "plan": dict(plan) if plan else None,
         "environment": environment(),
         "isolation": kind_of_walls(),

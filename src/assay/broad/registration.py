@@ -13,14 +13,21 @@ from assay.runs.manifest import now
 
 FILE = "registration.json"
 TEAMS = "teams"  # who takes part in what, which says how many contrasts are planned
+EVALUATORS = "evaluators"  # what teams are compared with: a weaker baseline would make claims easier
 RULES = ("k", "p", "n", "ratings", "validation_cap", "margin", "bootstrap")  # settings of the protocol that decide
 
 
 def rules_of(protocol: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a protocol that a verdict depends on, and the teams where they are given, as plain values."""
-    chosen = {name: protocol.get(name) for name in RULES} | ({TEAMS: protocol[TEAMS]} if TEAMS in protocol else {})
-    rules: dict[str, Any] = json.loads(json.dumps(chosen, default=dict))
+    """The settings of a protocol that a verdict depends on, with teams and evaluators if given, as plain values."""
+    chosen = {name: protocol.get(name) for name in RULES}
+    chosen |= {name: protocol[name] for name in (TEAMS, EVALUATORS) if name in protocol}
+    rules: dict[str, Any] = json.loads(json.dumps(chosen, default=_plain))
     return rules
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON does not know, as one that it knows."""
+    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def teams_of(described: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
@@ -38,22 +45,30 @@ def register(results: Results, protocol: Mapping[str, Any]) -> str:
 
     Args:
         results: Folder of the evaluation.
-        protocol: The settings of the protocol by name, and ``teams`` (`teams_of`).
+        protocol: The settings of the protocol by name, ``teams`` (`teams_of`), and ``evaluators``, their modules as a
+            manifest describes them.
     """
     if results.folder.exists("runs"):
         _refuse_changes(results, protocol)
     if not results.folder.exists("runs") or not results.folder.exists(FILE):
         record = {"written": now(), "rules": rules_of(protocol), "sha256": rules_hash(protocol)}
         results.folder.write(FILE, as_json(record))
-    return rules_hash(protocol)
+    digest: str = results.folder.read_json(FILE)["sha256"]
+    return digest
 
 
 def registered(results: Results) -> dict[str, Any]:
     """The settings of the protocol to analyse by, which must have the rules that were registered."""
     manifest = results.read_manifest()
+    _refuse_changes(results, _rules_in(manifest))
     protocol: dict[str, Any] = manifest["protocol"]
-    _refuse_changes(results, protocol | {TEAMS: teams_of(manifest.get("teams", ()))})
     return protocol
+
+
+def _rules_in(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The rules that a manifest tells of."""
+    teams, evaluators = teams_of(manifest.get("teams", ())), manifest.get("evaluators", {})
+    return {**manifest["protocol"], TEAMS: teams, EVALUATORS: evaluators}
 
 
 def _refuse_changes(results: Results, protocol: Mapping[str, Any]) -> None:
@@ -62,9 +77,11 @@ def _refuse_changes(results: Results, protocol: Mapping[str, Any]) -> None:
     if not results.folder.exists(source):
         return
     record = results.folder.read_json(source)
-    before, after = rules_of(record["rules"] if source == FILE else record["protocol"]), rules_of(protocol)
+    before, after = rules_of(record["rules"] if source == FILE else _rules_in(record)), rules_of(protocol)
     if source == FILE and record["sha256"] != rules_hash(before):
         raise AssayError(f"{results.folder.path(FILE)} was changed: its rules do not have the hash beside them")
+    if EVALUATORS not in before and results.folder.exists("manifest.json"):  # registered before baselines were
+        before[EVALUATORS] = results.read_manifest().get("evaluators", {})
     changed = [
         f"{name} {_shown(before[name])} to {_shown(after[name])}" for name in RULES if before[name] != after[name]
     ]
@@ -72,6 +89,8 @@ def _refuse_changes(results: Results, protocol: Mapping[str, Any]) -> None:
         lacking = sorted(set(modalities) - set(after.get(TEAMS, {}).get(letter, ())))
         if lacking:
             changed.append(f"the number of contrasts, without team {letter} for {' and '.join(lacking)}")
+    for modality, modules in before.get(EVALUATORS, {}).items():
+        changed += _changed_modules(modality, modules, after.get(EVALUATORS, {}).get(modality, {}))
     if changed:
         raise AssayError(
             f"{results.folder.url} has results by rules registered on {record['written'][:10]}, and this would change "
@@ -79,8 +98,23 @@ def _refuse_changes(results: Results, protocol: Mapping[str, Any]) -> None:
         )
 
 
+def _changed_modules(modality: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """What is not as registered of the evaluators' modules for a modality, in words."""
+    changes = []
+    for part, registered_module in before.items():
+        module = after.get(part, {})
+        for what, value in registered_module.items():
+            if module.get(what) != value:
+                to = f"{_shown(value)} to {_shown(module.get(what, {}))}"
+                changes.append(f"the {what} of the evaluators' {part} for {modality}, {to}")
+                break  # another module has other parameters and another source
+    return changes
+
+
 def _shown(value: Any) -> str:
     """A rule as an error shows it."""
     if isinstance(value, dict):
-        return ", ".join(f"{k} {v:g}" for k, v in value.items())
-    return "all" if value is None else str(value)
+        return ", ".join(f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in value.items()) or "none"
+    if value is None:
+        return "all"
+    return f"{value[:12]}…" if isinstance(value, str) and len(value) == 64 else str(value)  # a hash

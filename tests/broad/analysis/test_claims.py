@@ -108,6 +108,35 @@ def test_sentences_name_the_team_then_say_it_then_give_the_numbers():
     assert "Not claimed by the teams." in judge(BY_NAME["better than extracted features"], BETTER, TEAM).detail
 
 
+# At each side of every boundary: difference, low, high, adjusted p, and the clause that follows from them.
+OTHER = "hand-engineered features"
+CLAUSES = [
+    ("better than extracted features", (0.03, 0.001, 0.06, 0.049), f"outperforms {OTHER}"),
+    ("better than extracted features", (0.03, 0.001, 0.06, 0.05), f"is not shown to outperform {OTHER}"),
+    ("better than extracted features", (0.01, 0.0, 0.0199, 0.06), f"does not outperform {OTHER} by 0.02 or more"),
+    ("better than extracted features", (0.01, 0.0, 0.02, 0.06), f"is not shown to outperform {OTHER}"),
+    ("better than extracted features", (-0.01, -0.02, 0.0, 0.06), f"does not outperform {OTHER} by 0.02 or more"),
+    ("better than extracted features", (-0.01, -0.02, -0.001, 0.05), f"does worse than {OTHER} by its own interval"),
+    ("better than extracted features", (-0.01, -0.02, -0.001, 0.049), f"is outperformed by {OTHER}"),
+    ("comparable in quality", (0.01, 0.001, 0.02, 0.06), f"is at least comparable with {OTHER}"),
+    ("comparable in quality", (0.01, 0.0, 0.02, 0.06), f"is comparable with {OTHER}"),
+    ("comparable in quality", (-0.01, -0.0199, 0.0, 0.06), f"is comparable with {OTHER}"),
+    ("comparable in quality", (-0.01, -0.02, 0.0, 0.06), f"is not shown to be comparable with {OTHER}"),
+    ("comparable in quality", (-0.01, -0.0199, -0.001, 0.05), f"does worse than {OTHER} by its own interval"),
+    ("comparable in quality", (-0.01, -0.0199, -0.001, 0.049), f"is outperformed by {OTHER}"),
+    ("non-inferior", (-0.01, -0.0199, -0.001, 0.049), f"does not lose 0.02 or more to {OTHER}"),
+    ("non-inferior", (-0.01, -0.02, -0.001, 0.049), f"is not shown to lose less than 0.02 to {OTHER}"),
+    ("non-inferior", (-0.03, -0.04, -0.02, 0.001), f"is not shown to lose less than 0.02 to {OTHER}"),
+    ("non-inferior", (-0.03, -0.04, -0.0201, 0.001), f"loses more than 0.02 to {OTHER}"),
+]
+
+
+@pytest.mark.requirement("I3")
+@pytest.mark.parametrize(("name", "numbers", "clause"), CLAUSES)
+def test_a_clause_says_what_its_interval_and_rule_say_and_no_more(name, numbers, clause):
+    assert judge(BY_NAME[name], contrast(*numbers), TEAM).sentence.startswith(f"{TEAM} {clause} on video: ")
+
+
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
 def test_a_sentence_has_at_most_25_words(claim):
     for row in (BETTER, WORSE, NO_BETTER, UNCLEAR, BY_CHANCE, A_LITTLE_WORSE, A_LITTLE_BETTER):
@@ -125,7 +154,12 @@ def test_the_detail_holds_what_the_sentence_leaves_out():
     assert "A single test at 5 % would find a true difference of 0.0300 four times in five." in undecided
     close = judge(BY_NAME["comparable in quality"], A_LITTLE_WORSE, TEAM).detail
     assert "margin of 0.02 MAP declared before the run, not adjusted for other contrasts" in close
-    assert "The loss is real, but smaller than the margin." in close
+    assert "The interval lies wholly between a loss of the margin and no loss." in close
+    assert (
+        "Against no difference, p = 0.3, adjusted for 8 planned contrasts (Holm). Its own interval excludes 0" in close
+    )
+    assert "between a loss" not in judge(BY_NAME["comparable in quality"], ATMOSPHERE, TEAM).detail
+    assert "real" not in close
 
 
 def test_instances_that_are_not_distinct_say_so():

@@ -23,15 +23,16 @@ PHRASES: dict[Rule, dict[Verdict, str]] = {
     },
     "comparable": {
         SUPPORTED: "is comparable with {other}",
-        REFUTED: "is outperformed by {other}",
         UNDECIDED: "is not shown to be comparable with {other}",
     },
     "non-inferior": {
-        SUPPORTED: "loses less than {margin:g} to {other}",
-        REFUTED: "loses {margin:g} or more to {other}",
+        SUPPORTED: "does not lose {margin:g} or more to {other}",
+        REFUTED: "loses more than {margin:g} to {other}",
         UNDECIDED: "is not shown to lose less than {margin:g} to {other}",
     },
 }
+OUTPERFORMED = "is outperformed by {other}"
+OUTPERFORMED_ALONE = "does worse than {other} by its own interval"
 
 
 @dataclass(frozen=True)
@@ -149,11 +150,21 @@ def judge(claim: Claim, contrast: Mapping[str, Any], team: str) -> Judgement:
         sentence = f"{team} cannot be compared with {claim.against} {place}: {contrast['reason']}."
         return Judgement(UNDECIDED, sentence, claim.note)
     verdict = verdict_on(claim.rule, contrast)
-    clause = PHRASES[claim.rule][verdict].format(other=claim.against, margin=contrast["margin"])
+    clause = _phrase(claim.rule, verdict, contrast).format(other=claim.against, margin=contrast["margin"])
     d, low, high = (_signed(contrast[k]) for k in ("difference", "low", "high"))
     numbers = f"{d} {contrast['metric']} (95 %: {low} to {high})"
     detail = [claim.note, _test(claim, verdict, contrast), _sizes(contrast), *_remarks(claim, verdict, contrast)]
     return Judgement(verdict, f"{team} {clause} {place}: {numbers}.", " ".join(part for part in detail if part))
+
+
+def _phrase(rule: Rule, verdict: Verdict, row: Mapping[str, Any]) -> str:
+    """The clause that follows from a verdict and its interval, and says no more than they do."""
+    if rule != "non-inferior" and verdict == REFUTED and row["high"] < 0:
+        # "Outperformed" is said as "outperforms" is: after the adjustment for all planned contrasts.
+        return OUTPERFORMED if row["p_holm"] < LEVEL else OUTPERFORMED_ALONE
+    if rule == "comparable" and verdict == SUPPORTED and row["low"] > 0:
+        return "is at least comparable with {other}"
+    return PHRASES[rule][verdict]
 
 
 def _signed(number: float) -> str:
@@ -169,17 +180,22 @@ def _place(task: str) -> str:
 
 def _test(claim: Claim, verdict: Verdict, row: Mapping[str, Any]) -> str:
     """The test that the verdict rests on, with what needs explaining about it."""
-    if claim.rule != "outperforms":
-        small = claim.rule == "comparable" and verdict == REFUTED and row["low"] > -row["margin"]
-        return (
-            f"Tested with the margin of {row['margin']:g} {row['metric']} declared before the run, not adjusted for "
-            f"other contrasts: p = {row['noninferior_p']:.2g} for a loss of the margin or more."
-            f"{' The loss is real, but smaller than the margin.' if small else ''}"
-            f"{' With few groups it must be below 0.0125.' if row['few_groups'] else ''}"
-        )
-    sentence = f"p = {row['p_holm']:.2g}, adjusted for {row['n_family']} planned contrasts (Holm)."
+    chance = ""
     if row["p"] < LEVEL <= row["p_holm"]:
-        sentence += " Its own interval excludes 0, but among so many contrasts that may be chance."
+        chance = " Its own interval excludes 0, but among so many contrasts that may be chance."
+    adjusted = f"p = {row['p_holm']:.2g}, adjusted for {row['n_family']} planned contrasts (Holm).{chance}"
+    if claim.rule == "outperforms":
+        return adjusted
+    sentence = (
+        f"Tested with the margin of {row['margin']:g} {row['metric']} declared before the run, not adjusted for "
+        f"other contrasts: p = {row['noninferior_p']:.2g} for a loss of the margin or more."
+    )
+    if row["few_groups"]:
+        sentence += " With few groups it must be below 0.0125."
+    if claim.rule == "comparable" and verdict == REFUTED:
+        if row["low"] > -row["margin"]:
+            sentence += " The interval lies wholly between a loss of the margin and no loss."
+        sentence += f" Against no difference, {adjusted}"
     return sentence
 
 

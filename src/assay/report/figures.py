@@ -25,6 +25,7 @@ _WIDTH, _HEIGHT = 6.0, 3.7  # inches of a chart in a figure of several
 _CAPTION, _Y_LABEL = 58, 36  # characters of a caption, and of the label of the upright axis, in a line
 _LINES = 4  # of a caption or a label
 _FEW_ENTRIES = 5  # of a legend, which may stand one below the other
+_FEWEST_NAME_LETTERS = 34  # that the name of a row may have, however narrow the chart
 _MARK_LETTERS = 6  # that the mark of a legend and the space around it are wide
 _MANY_POINTS = 40  # of a line, whose marks are then small
 _TEXT_PT = 10.0  # size of text
@@ -133,7 +134,7 @@ def _dots(axes: Any, chart: Any) -> None:
             draw_bars = axes.hlines if chart.rows else axes.vlines
             draw_bars(*zip(*intervals, strict=True), color=color, linewidth=1.4 if chart.spread else 2.2, zorder=2)
     n = len(chart.groups)
-    names = [cut(name, 34 if chart.rows else 22) for name in chart.groups]
+    names = [cut(name, _name_letters(axes) if chart.rows else 22) for name in chart.groups]
     if chart.rows:
         axes.set_yticks(range(n), names)
         axes.set_ylim(n - 0.5, -0.5 if chart.band is None else -1.0)  # room for the name of the band
@@ -220,6 +221,11 @@ def _enlarged() -> float:
 def _width(axes: Any) -> float:
     """Width in inches of the part of a figure that a chart has for itself."""
     return float(axes.figure.bbox.width / axes.figure.dpi)
+
+
+def _name_letters(axes: Any) -> int:
+    """How many letters the name of a row beside a chart may have: two fifths of a wide chart, and never few."""
+    return max(_FEWEST_NAME_LETTERS, int(_width(axes) * 0.4 * 13 / _enlarged()))
 
 
 def _letters(axes: Any, entries: int) -> int:

@@ -4,7 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.core.names import showable
-from assay.report.slides.pages import Paragraphs, least_height, pages
+from assay.report.broad import text
+from assay.report.document import Items, Text
+from assay.report.slides.pages import SIZES, Paragraphs, drawn, least_height, pages
 from assay.report.slides.pen import BOTTOM, GAP, ROOM, TOP
 from assay.report.slides.tables import Grid, across, column_widths
 
@@ -36,3 +38,11 @@ def test_a_table_too_wide_for_a_slide_is_split_by_columns_and_each_part_tells_ro
     assert len(parts) > 1 and all(part.head[:2] == ("contrast", "team") for part in parts)
     assert [name for part in parts for name in part.head[2:]] == list(head[2:])
     assert all(sum(column_widths(part, 14)) <= ROOM + 1e-6 for part in parts)
+
+
+def test_a_paragraph_is_cut_only_where_a_slide_cannot_hold_it():
+    said = drawn(Items((*text.STATISTICS, *text.CLAIMS, text.PROTOCOL)))
+    assert said.lines == tuple(map(showable, (*text.STATISTICS, *text.CLAIMS, text.PROTOCOL)))
+    for endless in ("word " * 2000, "W" * 5000, "漢" * 5000, "\n" * 5000):
+        block = drawn(Text(endless))
+        assert block.lines[0].endswith("…") and least_height(block, SIZES[-1]) <= BOTTOM - TOP

@@ -32,7 +32,7 @@ PHRASES: dict[Rule, dict[Verdict, str]] = {
     },
 }
 OUTPERFORMED = "is outperformed by {other}"
-OUTPERFORMED_ALONE = "does worse than {other} by its own interval"
+OUTPERFORMED_UNADJUSTED = "does worse than {other} before Holm's adjustment"
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def _phrase(rule: Rule, verdict: Verdict, row: Mapping[str, Any]) -> str:
     """The clause that follows from a verdict and its interval, and says no more than they do."""
     if rule != "non-inferior" and verdict == REFUTED and row["high"] < 0:
         # "Outperformed" is said as "outperforms" is: after the adjustment for all planned contrasts.
-        return OUTPERFORMED if row["p_holm"] < LEVEL else OUTPERFORMED_ALONE
+        return OUTPERFORMED if row["p_holm"] < LEVEL else OUTPERFORMED_UNADJUSTED
     if rule == "comparable" and verdict == SUPPORTED and row["low"] > 0:
         return "is at least comparable with {other}"
     return PHRASES[rule][verdict]

@@ -12,6 +12,7 @@ from assay.report.slides.pen import BOTTOM, GAP, ROOM, TOP
 from assay.report.slides.tables import Grid, across, column_widths, row_heights
 from assay.report.slides.text import LEADING, MONO, PLAIN, cell_text, lines_of, whole_text
 
+_LONGEST_PARAGRAPH = 1800  # characters, about as many as a slide holds
 SIZES = (18, 16)  # of text; tables are two points smaller, and 14 points is the least that a hall can read
 
 
@@ -44,9 +45,9 @@ Drawn = Paragraphs | Grid | DotChart | LineChart | Editable | Beside | Flow
 def drawn(block: Any) -> Drawn:
     """A block of a document as it is drawn on a slide."""
     if isinstance(block, Text):
-        return Paragraphs((cut(showable(block.text), 700),))
+        return Paragraphs((_fitting(block.text),))
     if isinstance(block, Items):
-        return Paragraphs(tuple(cut(showable(item), 700) for item in block.items), bullets=True)
+        return Paragraphs(tuple(_fitting(item) for item in block.items), bullets=True)
     if isinstance(block, Code):
         return Paragraphs(tuple(showable(line) for line in block.text.splitlines()), mono=True)
     if isinstance(block, Facts):
@@ -65,6 +66,16 @@ def drawn(block: Any) -> Drawn:
     if isinstance(block, (DotChart, LineChart, Editable, Beside, Flow)):
         return block
     raise TypeError(f"no way to draw a {type(block).__name__} on a slide")
+
+
+def _fitting(text: str) -> str:
+    """A paragraph cut to what a slide holds in the smallest size; almost all are shorter."""
+    letters = _LONGEST_PARAGRAPH
+    shown = cut(showable(text), letters)
+    while least_height(Paragraphs((shown,), bullets=True), SIZES[-1]) > BOTTOM - TOP:
+        letters = letters * 3 // 4
+        shown = cut(showable(text), letters)
+    return shown
 
 
 def _grid(caption: str, head: Sequence[Any], rows: Sequence[Sequence[tuple[Any, str]]]) -> Grid:

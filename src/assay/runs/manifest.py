@@ -160,10 +160,20 @@ def environment() -> dict[str, Any]:
             "processor": _processor(),
             "cores": os.cpu_count(),
             "memory_bytes": _memory(),
-            "gpus": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
+            "gpus": _gpus(),
             "torch_threads": torch.get_num_threads(),
         },
     }
+
+
+def _gpus() -> list[str]:
+    """The names of the GPUs; none where CUDA cannot be used, as in a process that was forked from one that uses it."""
+    import torch
+
+    try:
+        return [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    except RuntimeError:
+        return []
 
 
 @functools.cache

@@ -44,7 +44,7 @@ def differentiate(
             if layer not in kept or not kept[layer].dim() or len(kept[layer]) != batch_length(x):
                 raise AssayError(f"layer {layer!r} of {subject.name!r} does not return a tensor with a row per input")
         wanted = [kept[layer] for layer in layers]
-        if wanted and not value.requires_grad:
+        if wanted and not (value.requires_grad and all(output.requires_grad for output in wanted)):
             raise AssayError(
                 f"{subject.name!r} gives scores without a gradient: it computes them in torch.no_grad() or detaches "
                 "them, and a distance to the decision boundary needs the gradient"

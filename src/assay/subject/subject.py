@@ -25,7 +25,7 @@ from assay.subject.network import Batch, Network
 from assay.subject.probe import InputKind, Probe, example_kinds, input_kinds, probe
 from assay.subject.split import Split
 from assay.subject.taking import taking
-from assay.subject.visitors import Distinct, Recording, Visitor, without_gradients
+from assay.subject.visitors import Distinct, Recording, Visitor, shown_plain
 
 
 class _Stop(Exception):
@@ -273,7 +273,7 @@ class Subject:
         ready = self._prepare(batch)
         self._known(ready)
         wanted = self.choose(layers)
-        visitor = without_gradients(visitor)
+        visitor = shown_plain(visitor)
         if not repeats:
             visitor = Distinct(self.name, visitor, self.repeats(layers))
         self._run(ready, wanted, visitor)

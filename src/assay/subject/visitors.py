@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+import torch
 from torch import Tensor
 
 from assay.core.arrays import version
@@ -13,9 +14,17 @@ from assay.core.errors import AssayError
 Visitor: TypeAlias = Callable[[str, Tensor], None]
 
 
-def without_gradients(visitor: Visitor) -> Visitor:
-    """A visitor that is shown outputs without their history, which a network may have asked for by itself."""
-    return lambda layer, output: visitor(layer, output.detach() if output.requires_grad else output)
+def shown_plain(visitor: Visitor) -> Visitor:
+    """A visitor that is shown dense numbers without history, whatever a network returns and asks for by itself."""
+    return lambda layer, output: visitor(layer, _plain(output))
+
+
+def _plain(output: Tensor) -> Tensor:
+    if output.requires_grad:
+        output = output.detach()
+    if output.is_quantized:
+        return output.dequantize()
+    return output if output.layout == torch.strided else output.to_dense()
 
 
 class Recording:

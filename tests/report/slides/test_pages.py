@@ -41,8 +41,9 @@ def test_a_table_too_wide_for_a_slide_is_split_by_columns_and_each_part_tells_ro
 
 
 def test_a_paragraph_is_cut_only_where_a_slide_cannot_hold_it():
-    said = drawn(Items((*text.STATISTICS, *text.CLAIMS, text.PROTOCOL)))
-    assert said.lines == tuple(map(showable, (*text.STATISTICS, *text.CLAIMS, text.PROTOCOL)))
+    paragraphs = (*text.STATISTICS, *text.CLAIMS, text.PROTOCOL)
+    said = drawn(Items(paragraphs))
+    assert said.lines == tuple(paragraph.replace(" %", "\u00a0%") for paragraph in paragraphs)
     for endless in ("word " * 2000, "W" * 5000, "漢" * 5000, "\n" * 5000):
         block = drawn(Text(endless))
         assert block.lines[0].endswith("…") and least_height(block, SIZES[-1]) <= BOTTOM - TOP

@@ -70,11 +70,12 @@ def drawn(block: Any) -> Drawn:
 
 def _fitting(text: str) -> str:
     """A paragraph cut to what a slide holds in the smallest size; almost all are shorter."""
+    text = showable(text).replace(" %", "\u00a0%")  # a number and its sign stay on one line
     letters = _LONGEST_PARAGRAPH
-    shown = cut(showable(text), letters)
+    shown = cut(text, letters)
     while least_height(Paragraphs((shown,), bullets=True), SIZES[-1]) > BOTTOM - TOP:
         letters = letters * 3 // 4
-        shown = cut(showable(text), letters)
+        shown = cut(text, letters)
     return shown
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from assay.core.arrays import batch_length, cloned, tensors_in, varied_input, with_first_tensor, with_varied_input
-from assay.core.errors import AssayError
+from assay.core.errors import AssayError, first_line
 from assay.subject.classifier import class_scores
 from assay.subject.hooks import layer_hooks, module_path
 from assay.subject.network import Batch
@@ -49,7 +49,12 @@ def differentiate(
                 f"{subject.name!r} gives scores without a gradient: it computes them in torch.no_grad() or detaches "
                 "them, and a distance to the decision boundary needs the gradient"
             )
-        by_layer = torch.autograd.grad(value.sum(), wanted, allow_unused=True) if wanted else ()
+        try:
+            by_layer = torch.autograd.grad(value.sum(), wanted, allow_unused=True) if wanted else ()
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:  # the network's own: what a gradient needs is overwritten in place
+            raise AssayError(f"{subject.name!r} cannot be differentiated: {first_line(error)}") from error
     gradients = {
         layer: torch.zeros_like(kept[layer]) if gradient is None else gradient
         for layer, gradient in zip(layers, by_layer, strict=True)

@@ -54,7 +54,7 @@ READ = (
 def write_search_report(path: str) -> str:
     """Write ``report.html``, the page of a search, into its folder; return its path."""
     search = read_search(path)
-    with reading(path, "a search", "a file in its folder search is damaged: restore it, or go on with the search"):
+    with reading(path, "a search", "a file in its folder search may be damaged: restore it, or go on with the search"):
         return search_page(search).path
 
 

@@ -49,7 +49,7 @@ CHARTS = {
 }
 
 
-_ANEW = "a file in it is damaged: study the corpus again, which writes it anew"
+_ANEW = "a file in it may be damaged: study the corpus again, which writes it anew"
 
 
 def is_study(run: Run) -> bool:

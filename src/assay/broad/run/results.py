@@ -35,7 +35,7 @@ STATUSES = (
     *DONE, "failed", "timeout", "out of memory", "invalid", "peeked", "learned at test time", "not applicable",
     "missing",
 )  # fmt: skip
-DAMAGED = "its manifest or a table is damaged: run it again, which writes them anew; runs that are done are kept"
+DAMAGED = "its manifest or a table may be damaged: run it again, which writes them anew; runs that are done are kept"
 CHECKS = ("team", "task", "requirement", "status", "what", "system")  # columns of the table of conformance
 
 

@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +21,7 @@ SERVER = """
 import atexit, json, os, sys, traceback
 import torch, assay, assay.broad, assay.plans.plan, assay.report, assay.studies, assay.training
 from assay.cli.main import main
+import disk_kit
 
 for line in sys.stdin:
     order = json.loads(line)
@@ -36,6 +38,9 @@ for line in sys.stdin:
     sys.argv = ["assay", *order["words"]]
     code = 1
     try:
+        if order["disk"]:
+            name, *settings = order["disk"]
+            getattr(disk_kit, name)(*settings)
         main()
         code = 0
     except SystemExit as end:
@@ -60,8 +65,10 @@ def _server() -> subprocess.Popen[str]:
     return server
 
 
-def assay(*words: object, cwd: Path | str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run ``assay`` with these words and return how it ended and what it said."""
+def assay(
+    *words: object, cwd: Path | str | None = None, disk: Sequence[object] = (), **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run ``assay`` with these words, on a disk of `disk_kit`, and return how it ended and what it said."""
     server = _server()
     assert server.stdin is not None and server.stdout is not None
     with tempfile.NamedTemporaryFile("r") as out, tempfile.NamedTemporaryFile("r") as err:
@@ -71,6 +78,7 @@ def assay(*words: object, cwd: Path | str | None = None, **environment: str) -> 
             "environment": {**os.environ, "PYTHONPATH": str(KITS), **environment},
             "out": out.name,
             "err": err.name,
+            "disk": disk,
         }
         print(json.dumps(order), file=server.stdin, flush=True)
         code = int(server.stdout.readline())

@@ -17,7 +17,6 @@ from assay.cli.terminal import (
     Quiet,
     RayAddress,
     err,
-    interruptible,
     out,
     print_json,
     print_table,
@@ -50,7 +49,7 @@ def check(
     from assay.broad.systems.team import system_hash
     from assay.core.user_code import code_in
 
-    with interruptible(), code_in(plan.parent):
+    with code_in(plan.parent):
         loaded = load_broad_plan(plan, with_data=True)
         tasks = loaded.tasks()
         listed = runs(tasks, loaded.teams, loaded.evaluators, loaded.protocol)
@@ -104,7 +103,7 @@ def run(
     from assay.core.lock import locked
     from assay.core.user_code import code_in
 
-    with interruptible(), ExitStack() as held:
+    with ExitStack() as held:
         with progress(quiet), code_in(plan.parent):
             loaded = load_broad_plan(plan)
             if Folder(loaded.folder).local:
@@ -118,21 +117,19 @@ def analyze(where: Where, quiet: Quiet = False, as_json: AsJson = False) -> None
     """Analyse an evaluation again, without training anything; the same results give the same bytes."""
     from assay.broad.protocol import analyze as again
 
-    with interruptible():
-        folder = _folder(where)
-        with _working_in(folder, "analyses the results"):
-            with progress(quiet):
-                again(folder)
-            _finish(folder, as_json)
+    folder = _folder(where)
+    with _working_in(folder, "analyses the results"):
+        with progress(quiet):
+            again(folder)
+        _finish(folder, as_json)
 
 
 @broad.command()
 def report(where: Where, as_json: AsJson = False) -> None:
     """Write report.html and slides.pptx of an evaluation that is analysed."""
-    with interruptible():
-        folder = _folder(where)
-        with _working_in(folder, "writes the report"):
-            _finish(folder, as_json)
+    folder = _folder(where)
+    with _working_in(folder, "writes the report"):
+        _finish(folder, as_json)
 
 
 @broad.command()

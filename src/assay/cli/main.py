@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import functools
 import inspect
 import logging
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from importlib import metadata
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.logging import RichHandler
@@ -19,7 +23,7 @@ from assay.cli.init import init
 from assay.cli.listing import list_known
 from assay.cli.run import check, compare, demo, report, run
 from assay.cli.search import search
-from assay.cli.terminal import BAD_INPUT, err
+from assay.cli.terminal import BAD_INPUT, NO_PLACE, err, interruptible
 from assay.core.errors import AssayError
 
 app = typer.Typer(
@@ -56,13 +60,31 @@ def _flowing(text: str) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in inspect.cleandoc(text).split("\n\n"))
 
 
+def _interruptible(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A command that Ctrl-C and SIGTERM end at any moment by one line, also while it loads code or writes a report."""
+
+    @functools.wraps(command)
+    def guarded(*args: Any, **options: Any) -> Any:
+        with interruptible():
+            return command(*args, **options)
+
+    return guarded
+
+
 for commands in (app, broad, corpus):
     for registered in commands.registered_commands:
         registered.help = _flowing(registered.help or getattr(registered.callback, "__doc__", None) or "")
+        if registered.callback is not None:
+            registered.callback = _interruptible(registered.callback)
+
+_OF_THE_DISK = (
+    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ENOTDIR,
+    errno.ENAMETOOLONG,
+)  # fmt: skip
 
 
 def main() -> None:
-    """Entry point: a user's mistake is one sentence and exit code 2, never a traceback."""
+    """Entry point: a user's mistake is one sentence and exit code 2, a disk's is one and 1, never a traceback."""
     logging.basicConfig(
         level=logging.INFO, format="%(message)s", handlers=[RichHandler(console=err, show_path=False, show_time=False)]
     )
@@ -71,11 +93,23 @@ def main() -> None:
         app(prog_name="assay", standalone_mode=True)
     except AssayError as error:
         sentences = str(error).splitlines()  # several for a plan with several problems
-        for sentence in sentences:
-            err.print(f"assay: {sentence}", markup=False)
+        _say(*(f"assay: {sentence}" for sentence in sentences))
         if len(sentences) > 1:
-            err.print(f"{len(sentences)} problems")
+            _say(f"{len(sentences)} problems")
         sys.exit(BAD_INPUT)
+    except OSError as error:
+        if error.errno not in _OF_THE_DISK:
+            raise
+        what = f"{error.filename} ({error.strerror})" if error.filename else str(error.strerror)
+        _say(f"assay: the disk fails: {what}; what is done is kept: make room or choose another folder, and run again")
+        sys.exit(NO_PLACE)
+
+
+def _say(*sentences: str) -> None:
+    """Print sentences; where that cannot be, as on a full disk, the exit code alone says how it went."""
+    with suppress(OSError):
+        for sentence in sentences:
+            err.print(sentence, markup=False)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ _WIDE = 160  # columns of a table in a pipe or file, which has no width of its o
 out = Console(highlight=False, soft_wrap=not sys.stdout.isatty(), width=None if sys.stdout.isatty() else _WIDE)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
-BAD_INPUT, CELLS_FAILED, DIFFERENT, INTERRUPTED, TERMINATED = 2, 3, 1, 130, 143
+NO_PLACE, BAD_INPUT, CELLS_FAILED, DIFFERENT, INTERRUPTED, TERMINATED = 1, 2, 3, 1, 130, 143
 
 Processes = Annotated[
     int,
@@ -71,11 +71,10 @@ def _cell(value: Any) -> str:
 def progress(quiet: bool = False) -> Iterator[None]:
     """Show the progress of the block with the time left: bars on a terminal, now and then a line elsewhere."""
     if quiet:
-        with interruptible():
-            yield
+        yield
         return
     if not sys.stderr.isatty():
-        with listening(ProgressLines(lambda line: err.print(line, markup=False))), interruptible():
+        with listening(ProgressLines(lambda line: err.print(line, markup=False))):
             yield
         return
     columns = (
@@ -97,7 +96,7 @@ def progress(quiet: bool = False) -> Iterator[None]:
                 tasks[what] = bars.add_task(what, total=total)
             bars.update(tasks[what], completed=done, total=total)
 
-        with listening(listen), interruptible():
+        with listening(listen):
             yield
 
 

@@ -117,7 +117,9 @@ class Folder:
         if not fs.exists(self.path(folder)):
             return
         prefix = f"{_TEMPORARY}{socket.gethostname()}@"
-        for path in fs.ls(self.path(folder), detail=False, refresh=True):
+        with reading(self.path(folder)):
+            paths = fs.ls(self.path(folder), detail=False, refresh=True)
+        for path in paths:
             name = PurePosixPath(path).name
             pid = name.removeprefix(prefix).split("@")[0]
             if name.startswith(prefix) and pid.isdigit() and not alive(int(pid)):

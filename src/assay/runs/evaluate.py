@@ -131,6 +131,7 @@ class _Evaluation:
             planned = list(planned)
             self._require_subjects()
         self._write_manifest()
+        self.folder.sweep("")
         self.folder.sweep(FOLDER)
         failed = 0
         # Closed at once, whatever happens here: an interrupted run leaves no process behind.

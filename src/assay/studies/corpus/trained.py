@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -191,18 +192,20 @@ def train_corpus(
     for name in trained:  # left where a process was killed just after writing the result
         store.remove(f"networks/{name}.training")
     log.info("%s: %d of %d networks to train", corpus.name, len(missing), len(combinations))
-    Path(store.path("networks")).mkdir(parents=True, exist_ok=True)
+    store.sweep("")
+    store.sweep("networks")
     alone = workers.processes or workers.ray
     batches = [[name] for name in missing] if alone else [missing] if missing else []
     arithmetic = Arithmetic.here()
     resources = Resources(gpus=1 if corpus.device.startswith("cuda") else 0)
     jobs = [Job((names, arithmetic), kept=corpus, resources=resources) for names in batches]
     lost = []
-    for count, outcome in enumerate(execute(_train, jobs, workers), 1):
-        if isinstance(outcome.result, Lost):
-            lost.append(f"{outcome.job.own[0][0]}: {outcome.result.reason}")
-        if alone:
-            report("networks", count, len(jobs))
+    with closing(execute(_train, jobs, workers)) as ending:  # at once, whatever happens: no process is left behind
+        for count, outcome in enumerate(ending, 1):
+            if isinstance(outcome.result, Lost):
+                lost.append(f"{outcome.job.own[0][0]}: {outcome.result.reason}")
+            if alone:
+                report("networks", count, len(jobs))
     corpus.read()
     if lost:
         raise AssayError(

@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 from assay.broad.conditions import run_specs
+from assay.broad.data.partition import Partition
 from assay.broad.data.twin_reviews import generated_reviews
 from assay.broad.run.job import Job, make_job
 from assay.broad.run.processes import Order, work
 from assay.broad.run.sandbox import keeping_to_itself, kind_of_walls
 from assay.broad.run.warden import PRIVATE
 from assay.broad.systems.team import Evaluators, Module, Parts, Team
-from assay.broad.tasks import Task, make_tasks
+from assay.broad.tasks import View, make_tasks
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(kind_of_walls() != PRIVATE, reason="no user namespaces here")]
 HERE = Path(__file__).parent
@@ -87,18 +88,24 @@ PARTNERS = {
     ),
 }
 ALL = LEARNERS | CLASSIFIERS | OF_OTHER_FILES
+# Classifiers need two folds to gather labels over; to all others a second fold would be like the first.
+OF_TWO_FOLDS = ("HonestOfTwoFolds", *CLASSIFIERS, "hostile_channels:KeepsFoldsForTheTest")
+HONEST = {1: "Honest", 2: "HonestOfTwoFolds"}
+# Made once: the sources of a module are found when it is first asked for its hash.
+WORDS = Module("bag_of_words", {"terms": 60})
+REGRESSION = Module("linear_svr", {"grid": {"C": [1.0]}})
 
 
 def team(name: str, place: Path, precious: Path, port: int) -> Team:
     settings = {"place": str(place), "precious": str(precious), "port": port}
-    learner, classifier = Module("hostile:Honest", settings), Module("linear_svr", {"grid": {"C": [1.0]}})
+    learner, classifier = Module("hostile:Honest", settings), REGRESSION
     if name in CLASSIFIERS:
         classifier = Module(f"hostile:{name}", {"grid": {"C": [1.0]}})
     elif name in PARTNERS:
         learner, classifier = Module(PARTNERS[name][0], settings), Module(PARTNERS[name][1], {"grid": {"C": [1.0]}})
-    else:
+    elif not name.startswith("Honest"):
         learner = Module(name if ":" in name else f"hostile:{name}", settings)
-    parts = Parts(Module("bag_of_words", {"terms": 60}), learner, classifier)
+    parts = Parts(WORDS, learner, classifier)
     if name.endswith("TrainedElsewhere"):
         (place / "learner").symlink_to(precious / "labels.csv")
         parts = replace(parts, trained_from=place / "learner", declaration="learned by the protocol")
@@ -106,12 +113,20 @@ def team(name: str, place: Path, precious: Path, port: int) -> Team:
 
 
 def job_of(team: Team) -> Job:
-    own = Evaluators(Module("bag_of_words", {"terms": 60}), Module("linear_svr", {"grid": {"C": [1.0]}}))
-    return make_job(run_specs(("s",))[-1], "text", {"s": team}, own)
+    job = make_job(run_specs(("s",))[-1], "text", {"s": team}, Evaluators(WORDS, REGRESSION))
+    for module in (job.module, job.learner, job.classifier):
+        assert module.source_hash  # found here, as for a manifest, and not by each run again
+    return job
 
 
-def task() -> Task:
-    return make_tasks(None, generated_reviews(count=150, restaurants=9, seed=3), SECRET, 2, 0.6, 40, ("Overall",))[0]
+def views() -> tuple[View, View]:
+    """The task with two folds, and with one: the other tunes."""
+    reviews = generated_reviews(count=150, restaurants=9, seed=3)
+    two = make_tasks(None, reviews, SECRET, 2, 0.6, 40, ("Overall",))[0].for_systems()
+    first, second = two.partition.folds
+    validation = np.sort(np.concatenate([second, two.partition.validation]))
+    one = replace(two, partition=Partition((first,), validation, two.partition.test), hash=f"{two.hash}, one fold")
+    return two, one
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +136,7 @@ def attacked(tmp_path_factory):
     precious = place / "precious"
     precious.mkdir()
     (precious / "labels.csv").write_text("id,label\n1,5\n")
-    view = task().for_systems()
+    of_two_folds, of_one_fold = views()
     orders = []
     with (
         pytest.MonkeyPatch.context() as patch,
@@ -131,7 +146,8 @@ def attacked(tmp_path_factory):
         patch.syspath_prepend(str(HERE))
         patch.setenv("ASSAY_TEST_SECRET", SECRET)
         server.settimeout(0.01)
-        for name in ("Honest", *ALL):
+        for name in ("Honest", "HonestOfTwoFolds", *ALL):
+            view = of_two_folds if name in OF_TWO_FOLDS else of_one_fold
             folder = place / name.replace(":", "-")
             (folder / "truth").mkdir(parents=True)
             (folder / "truth" / "text-Overall.npz").write_bytes(b"labels that no worker may see")
@@ -177,18 +193,20 @@ def test_it_gets_its_status_and_no_loot(attacked, name):
 
 
 def test_what_does_nothing_wrong_is_done_beside_them(attacked):
-    assert attacked[0]["Honest"].status == "done"
+    assert attacked[0]["Honest"].status == attacked[0]["HonestOfTwoFolds"].status == "done"
 
 
 def test_attacks_that_come_to_nothing_give_the_predictions_of_the_honest(attacked):
     from assay.broad.run.results import Results
 
     records, place = attacked
-    honest = Results(str(place / "Honest")).predictions("text:Overall", "6s", 2)
+    two_folds = [name.replace(":", "-") for name in OF_TWO_FOLDS]
+    honest = {k: Results(str(place / name)).predictions("text:Overall", "6s", k) for k, name in HONEST.items()}
     for name, record in records.items():
         if record.status == "done":
-            found = Results(str(place / name)).predictions("text:Overall", "6s", 2)
-            assert np.array_equal(found, honest), name
+            folds = 2 if name in two_folds else 1
+            found = Results(str(place / name)).predictions("text:Overall", "6s", folds)
+            assert len(found) == folds and np.array_equal(found, honest[folds]), name
 
 
 def test_nothing_of_the_evaluators_was_touched(attacked):

@@ -125,9 +125,10 @@ class Partition:
         return self.folds[i - 1]
 
     def complement(self, i: int) -> Array:
-        """The instances of all folds but fold i."""
+        """The instances of all folds but fold i; none where it is the only one."""
         self._require(i)
-        return np.concatenate([fold for j, fold in enumerate(self.folds, 1) if j != i])
+        others = [fold for j, fold in enumerate(self.folds, 1) if j != i]
+        return np.concatenate(others) if others else np.zeros(0, dtype=np.int64)
 
     @property
     def hash(self) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 KITS = Path(__file__).parent
 SERVER = """
-import atexit, json, os, sys, traceback
+import atexit, json, os, signal, sys, traceback
 import torch, assay, assay.broad, assay.plans.plan, assay.report, assay.studies, assay.training
 from assay.cli.main import main
 import disk_kit
@@ -35,6 +35,7 @@ for line in sys.stdin:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(os.open(order["out"], os.O_WRONLY), 1)
     os.dup2(os.open(order["err"], os.O_WRONLY), 2)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background of a shell ignores it
     sys.argv = ["assay", *order["words"]]
     code = 1
     try:

@@ -23,15 +23,11 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from assay import Resources, evaluate
-from typer import Exit
 from assay.cli.terminal import interruptible
 from measure_kit import Holds, Slow, subjects
 folder = Path(sys.argv[2])
-try:
-    with interruptible():
-        evaluate(subjects(1), [Slow(seconds=0.0), Holds(folder)], folder / "run", ray=True, resources=Resources(0.5))
-except Exit as end:
-    sys.exit(end.exit_code)
+with interruptible():
+    evaluate(subjects(1), [Slow(seconds=0.0), Holds(folder)], folder / "run", ray=True, resources=Resources(0.5))
 """
 
 
@@ -39,6 +35,11 @@ except Exit as end:
 def test_an_address_without_a_cluster_is_a_sentence_at_once(tmp_path, address):
     with pytest.raises(AssayError, match=f"ray={address}: there is no Ray cluster"):
         evaluate(subjects(1), Slow(), tmp_path, ray=address)
+
+
+def test_where_all_is_done_no_cluster_is_needed(tmp_path):
+    evaluate(subjects(1), Slow(), tmp_path)
+    assert evaluate(subjects(1), Slow(), tmp_path, ray="127.0.0.1:1").manifest.status == "complete"
 
 
 @pytest.mark.ray

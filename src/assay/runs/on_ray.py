@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from multiprocessing.connection import Connection
 from typing import Any, TypeAlias, TypeVar
 
@@ -43,6 +44,12 @@ def on_ray(task: Callable[[Any, Any, Any], R], jobs: Jobs, address: bool | str) 
         jobs: The jobs; or a function that makes them, given what each node of the cluster has.
         address: Address of the cluster; True for the one that ``RAY_ADDRESS`` names, else one that is started here.
     """
+    if not callable(jobs):
+        waiting = iter(jobs)
+        first = next(waiting, None)
+        if first is None:  # all is done: no cluster is needed
+            return
+        jobs = chain([first], waiting)
     ray = optional("ray", "ray", "ray=…")
     for module in modules_beside():  # no worker is expected to have them: they travel with the jobs
         ray.cloudpickle.register_pickle_by_value(module)

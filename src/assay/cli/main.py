@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import errno
-import functools
 import inspect
 import logging
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from importlib import metadata
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.logging import RichHandler
@@ -60,22 +58,9 @@ def _flowing(text: str) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in inspect.cleandoc(text).split("\n\n"))
 
 
-def _interruptible(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A command that Ctrl-C and SIGTERM end at any moment by one line, also while it loads code or writes a report."""
-
-    @functools.wraps(command)
-    def guarded(*args: Any, **options: Any) -> Any:
-        with interruptible():
-            return command(*args, **options)
-
-    return guarded
-
-
 for commands in (app, broad, corpus):
     for registered in commands.registered_commands:
         registered.help = _flowing(registered.help or getattr(registered.callback, "__doc__", None) or "")
-        if registered.callback is not None:
-            registered.callback = _interruptible(registered.callback)
 
 _OF_THE_DISK = (
     errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ENOTDIR,
@@ -84,13 +69,17 @@ _OF_THE_DISK = (
 
 
 def main() -> None:
-    """Entry point: a user's mistake is one sentence and exit code 2, a disk's is one and 1, never a traceback."""
+    """Entry point: a user's mistake is one sentence and exit code 2, a disk's is one and 1, never a traceback.
+
+    Ctrl-C and SIGTERM end it by one line at any moment, also while a command loads code or writes a report.
+    """
     logging.basicConfig(
         level=logging.INFO, format="%(message)s", handlers=[RichHandler(console=err, show_path=False, show_time=False)]
     )
     logging.getLogger("assay").setLevel(logging.WARNING)
     try:
-        app(prog_name="assay", standalone_mode=True)
+        with interruptible():
+            app(prog_name="assay", standalone_mode=True)
     except AssayError as error:
         sentences = str(error).splitlines()  # several for a plan with several problems
         _say(*(f"assay: {sentence}" for sentence in sentences))

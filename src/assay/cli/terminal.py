@@ -6,7 +6,7 @@ import json
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import isnan
 from typing import Annotated, Any
 
@@ -104,33 +104,30 @@ def progress(quiet: bool = False) -> Iterator[None]:
 def interruptible() -> Iterator[None]:
     """Have Ctrl-C and SIGTERM end the block as errors do, so that it puts things in order; then one line says so.
 
-    A second signal changes nothing: the end is under way. Blocks may be inside each other.
+    A second signal changes nothing: the end is under way.
     """
+    ended: list[int] = []
+
+    def end(number: int, _: object) -> None:
+        for other in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(other, signal.SIG_IGN)
+        ended.append(number)
+        raise KeyboardInterrupt
+
     before: dict[int, Any] = {}
     for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) not in (signal.SIG_IGN, _end):  # a job in the background of a shell ignores SIGINT
-            before[number] = signal.signal(number, _end)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # a job in the background of a shell ignores SIGINT
+            before[number] = signal.signal(number, end)
     try:
         yield
-    except _Ended as end:
-        before.clear()  # until the very end
-        word = "interrupted" if end.number == signal.SIGINT else "terminated"
-        err.print(f"assay: {word}; what is done is kept, run it again to go on", markup=False)
-        raise typer.Exit(INTERRUPTED if end.number == signal.SIGINT else TERMINATED) from None
+    except BaseException:  # typer makes an exit of an interrupt, and an import that is interrupted may raise anything
+        if not ended:
+            raise
     finally:
-        for signal_number, handler in before.items():
+        for signal_number, handler in before.items() if not ended else ():
             signal.signal(signal_number, handler)
-
-
-class _Ended(KeyboardInterrupt):
-    """A signal has asked for the end."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
-
-
-def _end(number: int, _: object) -> None:
-    for other in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(other, signal.SIG_IGN)
-    raise _Ended(number)
+    if ended:
+        word = "interrupted" if ended[0] == signal.SIGINT else "terminated"
+        with suppress(OSError):
+            err.print(f"assay: {word}; what is done is kept, run it again to go on", markup=False)
+        sys.exit(INTERRUPTED if ended[0] == signal.SIGINT else TERMINATED)

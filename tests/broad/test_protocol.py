@@ -22,6 +22,7 @@ pytestmark = pytest.mark.slow
 SECRET = "an open secret, for tests"
 C = {"grid": {"C": [0.01, 1.0]}}
 SMALL = Protocol(k=3, p=0.6, n=90, ratings=("Overall", "Food"), bootstrap=200)
+SMALLER = replace(SMALL, k=2, ratings=("Overall",))  # where one system is looked at
 
 
 @pytest.fixture(scope="module")
@@ -270,9 +271,7 @@ def test_predictions_are_those_of_the_obvious_way(reviews, done):
 )
 @pytest.mark.requirement("D8", "K4")
 def test_each_misdeed_ends_in_its_status_and_the_others_finish(reviews, tmp_path, name, status, reason):
-    analysis = evaluate(
-        reviews, tmp_path, team("s", Module(f"broad_kit:{name}")), protocol=replace(SMALL, ratings=("Overall",))
-    )
+    analysis = evaluate(reviews, tmp_path, team("s", Module(f"broad_kit:{name}")), protocol=SMALLER)
     assert set(others(tmp_path)) == {"done"}
     require_misdeed(analysis, tmp_path, status, reason)
 
@@ -281,7 +280,7 @@ def test_each_misdeed_ends_in_its_status_and_the_others_finish(reviews, tmp_path
 def test_what_hangs_is_ended_and_the_others_finish(reviews, tmp_path):
     for limit_s in (3, 15, 75, 375):  # a busy machine may need longer than this for what does not hang
         folder = tmp_path / str(limit_s)
-        protocol = replace(SMALL, ratings=("Overall",), limit_s=float(limit_s))
+        protocol = replace(SMALLER, limit_s=float(limit_s))
         analysis = evaluate(reviews, folder, team("s", Module("broad_kit:Hangs")), protocol=protocol)
         if set(others(folder)) == {"done"}:
             break
@@ -303,7 +302,7 @@ def require_misdeed(analysis, folder, status: str, reason: str) -> None:
 
 def test_a_system_that_peeks_at_test_labels(reviews, tmp_path):
     learner = Module("broad_kit:Peeks", {"place": str(tmp_path / "truth")})
-    evaluate(reviews, tmp_path, team("s", learner), protocol=replace(SMALL, ratings=("Overall",)))
+    evaluate(reviews, tmp_path, team("s", learner), protocol=SMALLER)
     assert statuses(tmp_path)["6s"] == "peeked"
     assert "truth" in Results(str(tmp_path)).read_run("text:Overall", "6s").reason
 
@@ -311,15 +310,15 @@ def test_a_system_that_peeks_at_test_labels(reviews, tmp_path):
 @pytest.mark.requirement("J1")
 def test_one_layer_is_a_status_not_an_exception(reviews, tmp_path):
     learner = Module("broad_kit:Small", {"units": [8]})
-    evaluate(reviews, tmp_path, team("s", learner), protocol=replace(SMALL, ratings=("Overall",)))
+    evaluate(reviews, tmp_path, team("s", learner), protocol=SMALLER)
     assert (statuses(tmp_path)["5s"], statuses(tmp_path)["6s"]) == ("done", "non-conforming")
     assert "has 1 layer, at least 3" in Results(str(tmp_path)).read_run("text:Overall", "6s").reason
-    assert Results(str(tmp_path)).predictions("text:Overall", "6s", 3) is not None
+    assert Results(str(tmp_path)).predictions("text:Overall", "6s", SMALLER.k) is not None
 
 
 @pytest.mark.requirement("A13")
 def test_the_end_of_a_phase_has_learning_curves_and_layers(reviews, tmp_path):
-    protocol = replace(SMALL, ratings=("Overall",), phase="end", curve=(0.0, 0.5, 1.0))
+    protocol = replace(SMALLER, phase="end", curve=(0.0, 0.5, 1.0))
     analysis = evaluate(reviews, tmp_path, team("s"), protocol=protocol)
     assert {"6s.layer1", "6s.layer2", "6s.share0", "6s.share0.5"} <= set(statuses(tmp_path))
     assert set(analysis.tables["extra"]["run"]) == {"6s.layer1", "6s.layer2", "6s.share0", "6s.share0.5"}
@@ -332,7 +331,7 @@ def test_pre_trained_systems_are_declared(reviews, tmp_path):
     import broad_kit
     from assay.broad.systems.saved_learner import save_learner
 
-    protocol = replace(SMALL, ratings=("Overall",))
+    protocol = SMALLER
     save_learner(broad_kit.Small(seed=5).fit(np.eye(200)), tmp_path / "made")
     with pytest.raises(AssayError, match="needs a declaration"):
         team("s", trained_from=tmp_path / "made")

@@ -34,7 +34,7 @@ def twins(tmp_path_factory):
     """The small plan, run by the command line."""
     place = tmp_path_factory.mktemp("twins")
     plan = yaml.safe_load(PLAN.read_text())
-    plan["protocol"] |= {"ratings": list(RATINGS), "curve": [0.0, 1.0]}
+    plan["protocol"] |= {"ratings": list(RATINGS), "curve": [0.0, 1.0], "k": 2, "bootstrap": 200}
     (place / "plan.yaml").write_text(yaml.safe_dump(plan))
     done = assay("run", place / "plan.yaml", "--processes", "2", "--json")
     return place, json.loads(done.stdout)

@@ -8,6 +8,7 @@ import pickle
 import signal
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -16,6 +17,13 @@ from assay.core.progress import listening_to_stages
 from assay.runs.process_tree import adopt_orphans, end_with_parent
 
 NOT_BEGUN, BEGUN = None, ""  # stages of a job before the first that it names itself
+
+
+@dataclass(frozen=True)
+class _Pickled:
+    """Something that jobs share and that could not be loaded."""
+
+    data: bytes
 
 
 def serve(connection: Connection, fresh: bool, enter: Callable[[], None] | None) -> None:
@@ -44,16 +52,24 @@ def serve(connection: Connection, fresh: bool, enter: Callable[[], None] | None)
         connection.send(("stage", BEGUN))
         try:
             if new_streamed is not None:
+                streamed = _Pickled(new_streamed)  # until it is loaded: the next job that shares it tries again
                 streamed = pickle.loads(new_streamed)
             if new_kept is not None:
+                kept[kept_id] = _Pickled(new_kept)
                 kept[kept_id] = pickle.loads(new_kept)
             task, own = pickle.loads(body)
+            streamed, shared = _loaded(streamed), _loaded(kept.get(kept_id))
             with listening_to_stages(lambda what: connection.send(("stage", what))):
-                answer = ("done", task(streamed, kept.get(kept_id), own))
+                answer = ("done", task(streamed, shared, own))
         except BaseException as error:  # what a job raises, even by sys.exit, ends that job alone
             kind = "no memory" if isinstance(error, MemoryError) else "failed"
             answer = (kind, f"{type(error).__name__}: {first_line(error)}")
         connection.send(answer)
+
+
+def _loaded(thing: Any) -> Any:
+    """What jobs share; an error, the same as for the first of them, where it could not be loaded."""
+    return pickle.loads(thing.data) if isinstance(thing, _Pickled) else thing
 
 
 def _end_with_driver() -> None:

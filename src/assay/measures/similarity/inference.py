@@ -12,6 +12,7 @@ import pandas as pd
 from scipy import stats
 
 from assay.core.errors import AssayError, nearest
+from assay.core.progress import report
 from assay.measures.similarity.ceiling import NoiseCeiling, Pooling, require_pooling, subject_numbers
 from assay.measures.similarity.compare import method_named, require_comparable, require_same_count
 from assay.measures.similarity.resampling import Resample, SubjectsDrawn, pair_weights, resampled
@@ -24,6 +25,7 @@ Array = np.ndarray[Any, Any]
 Resampling = Literal["stimuli", "subjects", "both"]
 RESAMPLINGS = ("stimuli", "subjects", "both")
 _FEWEST_STIMULI = 3  # distinct ones, of which a resample must have an RDM of more than one entry
+_TELL_EVERY = 500  # resamples, so that long work shows that it goes on
 _FEWEST_TO_RESAMPLE = 4  # stimuli: of three, every resample that has an RDM is the three again, and nothing varies
 
 
@@ -227,7 +229,9 @@ def bootstrap_rdms(
 
     kinds = {"stimuli": ["stimuli"], "subjects": ["subjects"], "both": ["stimuli", "subjects", "both"]}[resample]
     rows: dict[str, list[Array]] = {kind: [] for kind in kinds}
-    for of_stimuli, of_subjects in _draws(n_stimuli, group, draws, seed):
+    for number, (of_stimuli, of_subjects) in enumerate(_draws(n_stimuli, group, draws, seed), 1):
+        if number % _TELL_EVERY == 0:
+            report("resamples", number, draws)
         at = source.at(pair_weights(of_stimuli)) if resample != "subjects" else whole
         enough = np.count_nonzero(of_stimuli) >= _FEWEST_STIMULI
         for kind in kinds:

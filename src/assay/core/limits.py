@@ -14,15 +14,15 @@ COUNT = "ASSAY_MOST_COUNT"
 """Environment variable: the most of what is only counted, such as stimuli, frames, resamples or epochs."""
 OBJECTS = "ASSAY_MOST_OBJECTS"
 """Environment variable: the most of what is made one by one and kept, such as clips, rendered objects or networks."""
-_DEFAULTS = {BYTES: 2**30, COUNT: 1_000_000, OBJECTS: 20_000}
+_DEFAULTS = {BYTES: 2**32, COUNT: 1_000_000, OBJECTS: 20_000}
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def limit(name: str) -> int:
-    """The limit of this name: its environment variable, or its default: 1 GiB, a million, and 20,000 objects.
+    """The limit of this name: its environment variable, or its default: 4 GiB, a million, and 20,000 objects.
 
     Example:
-        >>> limit(BYTES) == 2**30
+        >>> limit(BYTES) == 2**32
         True
     """
     text = os.environ.get(name, "")
@@ -45,7 +45,7 @@ def require_bytes(what: str, amount: float) -> None:
     Example:
         >>> require_bytes("size=100000", 3 * 4 * 100000**2)
         Traceback (most recent call last):
-        assay.core.errors.AssayError: size=100000 would take 111.8 GiB of memory, and the limit is 1.0 GiB: ask for \
+        assay.core.errors.AssayError: size=100000 would take 111.8 GiB of memory, and the limit is 4.0 GiB: ask for \
 less, or set ASSAY_MOST_BYTES
     """
     most = limit(BYTES)

@@ -31,6 +31,11 @@ with interruptible():
 """
 
 
+def started_since(before: list[int]) -> set[int]:
+    """Processes below this one that other tests have not started before."""
+    return set(descendants(os.getpid())) - set(before)
+
+
 @pytest.mark.parametrize("address", ["nowhere", "127.0.0.1:1", "ray://127.0.0.1:1", "no.such.host.invalid:6379"])
 def test_an_address_without_a_cluster_is_a_sentence_at_once(tmp_path, address):
     with pytest.raises(AssayError, match=f"ray={address}: there is no Ray cluster"):
@@ -44,21 +49,23 @@ def test_where_all_is_done_no_cluster_is_needed(tmp_path):
 
 @pytest.mark.ray
 def test_what_listens_there_and_is_no_ray_is_given_up(tmp_path, monkeypatch):
+    before = descendants(os.getpid())
     monkeypatch.setattr(on_ray, "_WAIT_S", 3.0)
     with socket.create_server(("127.0.0.1", 0)) as other:  # which takes calls and never answers
         address = f"127.0.0.1:{other.getsockname()[1]}"
         with pytest.raises(AssayError, match=f"ray={address}: there is no Ray cluster \\(nothing of Ray has answered"):
             evaluate(subjects(1), Slow(), tmp_path, ray=address)
-    assert not descendants(os.getpid())
+    assert not started_since(before)
 
 
 @pytest.mark.ray
 def test_a_node_that_is_killed_is_failed_cells_and_running_again_finishes(tmp_path):
+    before = descendants(os.getpid())
     measures = [Slow(), KillsTheNode(tmp_path / "marker")]
     run = evaluate(subjects(2), measures, tmp_path / "run", ray=True)
     assert run.failures and all(c.error.startswith("Ray: ") for c in run.failures)
     assert run.manifest.status != "complete"
-    assert not descendants(os.getpid()), "what was started for Ray has ended"
+    assert not started_since(before), "what was started for Ray has ended"
     assert evaluate(subjects(2), measures, tmp_path / "run").manifest.status == "complete"
 
 

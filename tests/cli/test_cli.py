@@ -193,7 +193,7 @@ BAD: dict[str, tuple[Callable[[Path], dict], str]] = {
         "plan.yaml:3: subjects[0]: source='assay.networks:RetinaV1' with args={'size': 'big'} failed (TypeError",
     ),
     "a measure that is none": (measure(measure="math:pi"), "'math:pi' is not a measure"),
-    "a seed too large": (change(seed=10**30), "seed: is 1000000000000000000000000000000, expected a whole number"),
+    "a seed too large": (change(seed=10**30), "seed: is a whole number of 100 bits, expected one below 2⁶³"),
     "missing checkpoint": (subject(weights="none.safetensors"), "none.safetensors: no such file"),
     "corrupt safetensors": (
         with_file("w.safetensors", b"\x00" * 20, subject(weights="w.safetensors")),

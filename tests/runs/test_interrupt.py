@@ -29,8 +29,8 @@ print(run.outcome)
 
 @pytest.mark.parametrize(
     ("send", "sent"),
-    [(os.kill, signal.SIGINT), (os.killpg, signal.SIGINT), (os.kill, signal.SIGTERM), (os.kill, signal.SIGKILL)],
-    ids=["interrupt", "Ctrl-C in a terminal", "terminate", "kill"],
+    [(os.killpg, signal.SIGINT), (os.kill, signal.SIGKILL)],  # the command line's own are in test_signals.py
+    ids=["Ctrl-C in a terminal", "kill"],
 )
 def test_no_process_stays_what_is_done_is_kept_and_running_again_finishes(tmp_path, send, sent):
     (tmp_path / "hold").touch()

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+from assay.core.names import writable
+
 Record = TypeVar("Record")
 
 
@@ -60,4 +62,6 @@ def fits(value: Any, hint: Any) -> bool:
         return isinstance(value, dict) and all(fits(item, inside[1]) for item in value.values())
     if isinstance(value, bool):
         return hint is bool
+    if isinstance(value, str) and writable(value) != value:  # half a character, which no file that we write has
+        return False
     return isinstance(value, (int, float) if hint is float else hint)

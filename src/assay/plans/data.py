@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from assay.core.errors import AssayError, first_line, nearest
-from assay.core.reading import reading
+from assay.core.reading import is_there, reading
 from assay.stimuli import Images, Labelled, Sequences, load_images, load_labelled
 from assay.stimuli.datasets import LIMIT, as_images, as_labelled, as_sequences
 from assay.stimuli.pictures import Color
@@ -100,7 +100,7 @@ def clips_in(path: Path, size: Size | None = None, color: Color | None = None) -
 
 
 def _require_there(path: Path) -> None:
-    if not path.exists():
+    if not is_there(path):
         raise AssayError(f"{path} does not exist")
 
 

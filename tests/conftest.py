@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import compileall
+import logging
 import os
 import shutil
 import warnings
@@ -36,6 +38,9 @@ os.environ.update(
     RAY_worker_register_timeout_seconds=BUSY_S,
     RAY_worker_niceness="0",
 )
+# Tests start hundreds of processes. Where bytecode is not to be written (PYTHONDONTWRITEBYTECODE), as in many
+# containers, each would compile by itself what it imports of the project.
+compileall.compile_dir(Path(__file__).parents[1] / "src", quiet=2)
 SLOW = ("reproduction", "ray", "kill", "slides", "browser", "hf", "slow")
 
 
@@ -84,6 +89,15 @@ def write_digits(path: Path, enlarge: int = 1) -> None:
     parts = {"train": slice(0, 1200), "test": slice(1200, None)}
     images = {f"{split}_images": pictures[rows] for split, rows in parts.items()}
     np.savez(path, **images, **{f"{split}_labels": digits.target[rows] for split, rows in parts.items()})
+
+
+@pytest.fixture(autouse=True)
+def same_log_level():
+    """Commands that a test gives in this process log warnings only; other tests read what is logged."""
+    logger = logging.getLogger("assay")
+    before = logger.level
+    yield
+    logger.setLevel(before)
 
 
 @pytest.fixture(scope="session")

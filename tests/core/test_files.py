@@ -62,3 +62,11 @@ def test_places_that_cannot_be_written_are_named(tmp_path):
         Folder(str(tmp_path / "file" / "run")).write("a", b"")
     with pytest.raises(AssayError, match="is not a place assay can write to"):
         Folder("nosuchprotocol://x").write("a", b"")
+
+
+@pytest.mark.parametrize("url", ["zip://x::file://missing.zip", "reference://x", "data:text/plain,x", "nosuch://x"])
+def test_a_place_that_cannot_be_written_to_is_one_sentence(url, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(AssayError, match=r"not a place|cannot write") as refused:
+        Folder(url).write("manifest.json", b"{}")
+    assert url in str(refused.value) and "\n" not in str(refused.value)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -14,7 +16,20 @@ from assay.core.limits import BYTES, COUNT, OBJECTS, limit, require_bytes
 from assay.core.shapes import shape_of
 from assay.core.tensor_limits import limited_tensors
 from assay.measures.perturbation.measure import PerturbationResponse
-from assay.stimuli import Gratings, Labelled, camera_sequences, camera_video, novel_objects, turning_objects
+from assay.plans.data import labelled_data
+from assay.runs.run import Run
+from assay.stimuli import (
+    Gratings,
+    Labelled,
+    camera_sequences,
+    camera_video,
+    load_labelled,
+    load_rdms,
+    novel_objects,
+    turning_objects,
+)
+from assay.stimuli.datasets import as_labelled
+from assay.stimuli.labelled import read_idx
 from assay.stimuli.pictures import picture_to_array
 from assay.stimuli.transforms import Resize
 from assay.studies.corpus.architecture import Architecture
@@ -82,3 +97,42 @@ def test_a_network_is_the_same_where_its_tensors_are_counted():
     with limited_tensors("a network"):
         counted = made().state_dict()
     assert all(torch.equal(free[name], counted[name]) for name in free)
+
+
+@pytest.fixture
+def small(monkeypatch, tmp_path):
+    monkeypatch.setenv(BYTES, "100000")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_what_is_packed_in_a_file_is_refused_before_it_is_unpacked(small):
+    np.savez_compressed("packed.npz", train_images=np.zeros((200, 32, 32)), train_labels=np.zeros(200, int))
+    np.save("array.npy", np.zeros((9, 100, 100)))
+    with gzip.open("train-images-idx3-ubyte.gz", "wb") as file:
+        file.write(b"\0\0\x08\x01\0\x0f\x42\x40" + bytes(1_000_000))
+    reads = [
+        lambda: load_labelled("packed.npz"), lambda: as_labelled("packed.npz"), lambda: load_rdms("packed.npz"),
+        lambda: load_rdms("array.npy"), lambda: read_idx(Path("train-images-idx3-ubyte.gz")),
+    ]  # fmt: skip
+    for read in reads:
+        with pytest.raises(AssayError, match=rf"(packed|array|train).*the limit is 97.7 KiB: .* set {BYTES}"):
+            read()
+
+
+def test_only_the_arrays_that_are_read_are_counted(small):
+    np.savez("parts.npz", train_images=np.zeros((9, 100, 100)), test_images=np.zeros((2, 8, 8)), test_labels=[0, 1])
+    assert len(load_labelled("parts.npz", split="test")) == 2
+
+
+def test_a_long_text_is_refused_before_it_is_read(small):
+    for name in ("table.csv", "manifest.json"):
+        with Path(name).open("wb") as file:
+            file.truncate(10**12)  # takes no room on the disk
+    for read in (
+        lambda: as_labelled("table.csv"),
+        lambda: Run(small).measures,
+        lambda: labelled_data(Path("table.csv")),
+    ):
+        with pytest.raises(AssayError, match=rf"(table.csv|manifest.json).*: .* set {BYTES}"):
+            read()

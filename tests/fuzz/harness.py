@@ -103,13 +103,15 @@ def prepared(fuzzer: Fuzzer) -> Iterator[Path]:
         yield shared
 
 
-def verdicts(name: str, fuzzer: Fuzzer, shared: Path, seed: int, numbers: Iterable[int]) -> Iterator[Verdict]:
-    """Run the cases one after another, each in a forked process."""
+def verdicts(
+    name: str, fuzzer: Fuzzer, shared: Path, seed: int, numbers: Iterable[int], loud: bool = False
+) -> Iterator[Verdict]:
+    """Run the cases one after another, each in a forked process; what a loud one prints is seen."""
     gc.collect()
     gc.freeze()  # what is loaded stays shared between the processes
     try:
         for number in numbers:
-            yield _verdict(name, fuzzer, shared, seed, number)
+            yield _verdict(name, fuzzer, shared, seed, number, loud)
     finally:
         gc.unfreeze()
 
@@ -149,7 +151,7 @@ def command(*words: str, allowed: tuple[int, ...] = (0, 1, 2, 3)) -> tuple[int, 
     return done.exit_code, printed
 
 
-def _verdict(name: str, fuzzer: Fuzzer, shared: Path, seed: int, number: int) -> Verdict:
+def _verdict(name: str, fuzzer: Fuzzer, shared: Path, seed: int, number: int, loud: bool = False) -> Verdict:
     folder = Path(tempfile.mkdtemp(prefix="assay-case-"))
     folder.chmod(0o755)
     reading, writing = os.pipe()
@@ -158,7 +160,7 @@ def _verdict(name: str, fuzzer: Fuzzer, shared: Path, seed: int, number: int) ->
         pid = os.fork()
     if pid == 0:
         os.close(reading)
-        _child(fuzzer, shared, folder, random.Random(f"{name} {seed} {number}"), writing)
+        _child(fuzzer, shared, folder, random.Random(f"{name} {seed} {number}"), writing, loud)
     os.close(writing)
     try:
         said, late = _listen(reading)
@@ -195,7 +197,7 @@ def _listen(reading: int) -> tuple[list[dict[str, str]], bool]:
             return [json.loads(line) for line in data.splitlines() if line.endswith(b"}")], late
 
 
-def _child(fuzzer: Fuzzer, shared: Path, folder: Path, draw: random.Random, writing: int) -> None:
+def _child(fuzzer: Fuzzer, shared: Path, folder: Path, draw: random.Random, writing: int, loud: bool) -> None:
     """Run one case and say how it went; this process ends here, whatever happens."""
 
     def say(**entry: str) -> None:
@@ -205,7 +207,7 @@ def _child(fuzzer: Fuzzer, shared: Path, folder: Path, draw: random.Random, writ
     try:
         os.setpgid(0, 0)
         silence = os.open(os.devnull, os.O_RDWR)
-        for stream in (0, 1, 2):
+        for stream in (0,) if loud else (0, 1, 2):
             os.dup2(silence, stream)
         warnings.simplefilter("ignore")
         _limit_memory()
@@ -262,7 +264,7 @@ def main(names: list[str], load: Callable[[str], Fuzzer], words: list[str]) -> i
         numbers = range(asked.first, asked.first + asked.cases) if asked.case is None else [asked.case]
         began, wrong, refused, fuzzer = time.monotonic(), [], 0, load(name)
         with prepared(fuzzer) as shared:
-            for verdict in verdicts(name, fuzzer, shared, asked.seed, numbers):
+            for verdict in verdicts(name, fuzzer, shared, asked.seed, numbers, loud=asked.case is not None):
                 if verdict.wrong or asked.case is not None:
                     _print(f"{verdict}\n{verdict.details if asked.case is not None else ''}")
                 wrong += [verdict] * bool(verdict.wrong)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import inspect
 import logging
+import os
 import sys
 from contextlib import suppress
 from importlib import metadata
@@ -15,14 +16,16 @@ from rich.logging import RichHandler
 
 from assay.cli.broad import broad
 from assay.cli.corpus import corpus
+from assay.cli.ending import interruptible, without_threads
 from assay.cli.examine import examine
 from assay.cli.humans import humans
 from assay.cli.init import init
 from assay.cli.listing import list_known
 from assay.cli.run import check, compare, demo, report, run
 from assay.cli.search import search
-from assay.cli.terminal import BAD_INPUT, NO_PLACE, err, interruptible
-from assay.core.errors import AssayError
+from assay.cli.streams import open_streams
+from assay.cli.terminal import BAD_INPUT, NO_PLACE, err
+from assay.core.errors import AssayError, reason
 
 app = typer.Typer(
     help="Find out what neural networks have learned, what they are invariant to, and how they differ.",
@@ -66,17 +69,30 @@ _OF_THE_DISK = (
     errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ENOTDIR,
     errno.ENAMETOOLONG,
 )  # fmt: skip
+_REMEDIES = {
+    errno.EMFILE: "allow more open files, as by 'ulimit -n 1024'",
+    errno.ENFILE: "close other programs",
+    errno.ENOMEM: "close other programs, or ask for less",
+    errno.EAGAIN: "allow more processes, as by 'ulimit -u 1024', or ask for fewer",
+}
 
 
 def main() -> None:
-    """Entry point: a user's mistake is one sentence and exit code 2, a disk's is one and 1, never a traceback.
+    """Entry point: a user's mistake is one sentence and exit code 2, a machine's is one and 1, never a traceback.
 
     Ctrl-C and SIGTERM end it by one line at any moment, also while a command loads code or writes a report.
     """
+    open_streams()
     logging.basicConfig(
         level=logging.INFO, format="%(message)s", handlers=[RichHandler(console=err, show_path=False, show_time=False)]
     )
     logging.getLogger("assay").setLevel(logging.WARNING)
+    with without_threads():
+        _end_by_a_sentence()
+
+
+def _end_by_a_sentence() -> None:
+    """Do what the command line asks; whatever keeps it from being done is a sentence and an exit code."""
     try:
         with interruptible():
             app(prog_name="assay", standalone_mode=True)
@@ -87,18 +103,30 @@ def main() -> None:
             _say(f"{len(sentences)} problems")
         sys.exit(BAD_INPUT)
     except OSError as error:
-        if error.errno not in _OF_THE_DISK:
-            raise
-        what = f"{error.filename} ({error.strerror})" if error.filename else str(error.strerror)
-        _say(f"assay: the disk fails: {what}; what is done is kept: make room or choose another folder, and run again")
+        what = f"{error.filename} ({error.strerror})" if error.filename else str(error.strerror or error)
+        remedy, fails = _REMEDIES.get(error.errno or 0, "see to it"), "machine"
+        if error.errno in _OF_THE_DISK:
+            remedy, fails = "make room or choose another folder", "disk"
+        _say(f"assay: the {fails} fails: {what}; what is done is kept: {remedy}, and run again")
         sys.exit(NO_PLACE)
+    except MemoryError:
+        _say("assay: there is not enough memory; what is done is kept: ask for less or smaller, and run again")
+        sys.exit(NO_PLACE)
+    except (Exception, SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # assay raises no such thing: code of the user's does
+        _say(f"assay: code of yours raises what ends programs ({reason(error)}): let it raise an Exception")
+        sys.exit(BAD_INPUT)
 
 
 def _say(*sentences: str) -> None:
     """Print sentences; where that cannot be, as on a full disk, the exit code alone says how it went."""
-    with suppress(OSError):
-        for sentence in sentences:
+    for sentence in sentences:
+        try:
             err.print(sentence, markup=False)
+        except (OSError, ImportError):  # where no file can be opened, rich cannot load what it prints with
+            with suppress(OSError):
+                os.write(2, f"{sentence}\n".encode(errors="backslashreplace"))
 
 
 if __name__ == "__main__":

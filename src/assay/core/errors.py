@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 _LONGEST = 60  # characters of a value in a sentence
+_LONGEST_LINE = 1000  # characters of another's message in a sentence
 
 
 class AssayError(ValueError):
@@ -34,11 +35,16 @@ def reason(error: BaseException) -> str:
 def first_line(error: BaseException) -> str:
     """The message of an exception as part of a sentence: its first line, or its type where it says nothing.
 
+    An exception of the user's may have a message of any length, or fail to say anything at all.
+
     >>> first_line(ValueError("no good\\nand a page of details")), first_line(KeyError())
     ('no good', 'KeyError')
     """
-    message = str(error).strip()
-    return message.splitlines()[0] if message else type(error).__name__
+    try:
+        line = next(iter(str(error).strip().splitlines()), "")
+    except Exception:
+        line = ""
+    return f"{line[:_LONGEST_LINE]}…" if len(line) > _LONGEST_LINE else line or type(error).__name__
 
 
 def shown(value: Any) -> str:

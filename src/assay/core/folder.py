@@ -16,8 +16,8 @@ from typing import Any
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
-from assay.core.errors import AssayError
-from assay.core.reading import FileMissing, reading
+from assay.core.errors import AssayError, first_line
+from assay.core.reading import FileMissing, reading, require_room
 
 __all__ = ["FileMissing", "Folder", "alive"]
 _TEMPORARY = ".tmp-"
@@ -33,8 +33,8 @@ class Folder:
     def _place(self) -> tuple[Any, str]:
         try:
             fs, root = fsspec.core.url_to_fs(self.url)
-        except (ValueError, ImportError) as error:
-            raise AssayError(f"run={self.url!r} is not a place assay can write to ({error})") from error
+        except Exception as error:  # a file system of another package: it may connect at once, and raises what it likes
+            raise AssayError(f"run={self.url!r} is not a place assay can write to ({first_line(error)})") from error
         return fs, str(root)
 
     @property
@@ -48,12 +48,15 @@ class Folder:
 
     def exists(self, name: str = "") -> bool:
         """Whether a file is in the folder; one that is there is whole."""
-        return bool(self._place[0].exists(self.path(name)))
+        with reading(self.path(name)):
+            return bool(self._place[0].exists(self.path(name)))
 
     def read(self, name: str) -> bytes:
         """Read all bytes of a file; an error of one sentence where it is missing or cannot be read."""
-        with reading(self.path(name)), self._place[0].open(self.path(name), "rb") as file:
-            data: bytes = file.read()
+        with reading(self.path(name)):
+            require_room(self.path(name))
+            with self._place[0].open(self.path(name), "rb") as file:
+                data: bytes = file.read()
         return data
 
     def read_json(self, name: str, remedy: str = "") -> Any:
@@ -105,6 +108,10 @@ class Folder:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
             remedy = "make room and run it again: what is done is kept" if full else "choose another folder"
             raise AssayError(f"cannot write {target} ({error.strerror or error}): {remedy}") from error
+        except Exception as error:
+            if self.local:
+                raise
+            raise AssayError(f"cannot write {self.url} ({first_line(error)}): choose another folder") from error
 
     def remove(self, name: str) -> None:
         """Remove a file from the folder, if it is there."""

@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from assay.core.errors import AssayError, first_line, reason
+from assay.core.limits import require_bytes
+
+_TABLE = 8  # bytes in memory of a byte of text that becomes a cell of a table
 
 
 class FileMissing(AssayError):
@@ -74,6 +77,20 @@ def _require_an_end(path: str | Path) -> None:
         raise AssayError(f"{path} cannot be read (it is a pipe or a device, and a file is wanted)")
 
 
+def require_room(path: str | Path, table: bool = False) -> None:
+    """Refuse a file of this machine that is too large to be read as a whole, before memory is asked for.
+
+    Args:
+        path: The file.
+        table: Whether it is text that becomes a table, which takes more memory than the file has bytes.
+    """
+    try:
+        size = Path(path).stat().st_size
+    except (OSError, ValueError):  # not there, or not on this machine
+        return
+    require_bytes(f"{path}{' as a table' if table else ''}", size * (_TABLE if table else 1))
+
+
 def is_there(path: str | Path) -> bool:
     """Whether there is a file or folder; an error where that cannot be seen, as in a folder that is closed to us."""
     with reading(path):
@@ -95,16 +112,19 @@ def is_folder(path: str | Path) -> bool:
 def read_bytes(path: str | Path, kind: str = "", remedy: str = "") -> bytes:
     """Read all bytes of a file."""
     with reading(path, kind, remedy):
+        require_room(path)
         return Path(path).read_bytes()
 
 
 def read_text(path: str | Path, kind: str = "text", remedy: str = "", encoding: str = "utf-8") -> str:
     """Read a file of text."""
     with reading(path, kind, remedy):
+        require_room(path)
         return Path(path).read_text(encoding=encoding)
 
 
 def read_json(path: str | Path, remedy: str = "") -> Any:
     """Read a file of JSON."""
     with reading(path, "JSON", remedy):
+        require_room(path)
         return json.loads(Path(path).read_bytes())

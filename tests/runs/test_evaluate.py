@@ -196,12 +196,26 @@ def test_an_interrupted_rerun_never_shows_the_old_numbers(tmp_path, monkeypatch)
         (lambda: 3, "the measure returned 3: it must return a pandas DataFrame"),
         (lambda: None, "the measure returned None: it must return a pandas DataFrame"),
         (lambda: [1, 2], "the measure returned [1, 2] (list)"),
+        (
+            lambda: pd.DataFrame({1: [1.0]}),
+            "the column 1 at place 0: give each column a name of its own",
+        ),
+        (lambda: pd.DataFrame([[1, 2]], columns=["a", "a"]), "the column 'a' at place 1: give each column a name"),
+        (lambda: pd.DataFrame({"x": [10**30]}), "returned a table that cannot be kept"),
     ],
 )
 def test_a_table_that_cannot_be_kept_is_a_failed_cell(tmp_path, monkeypatch, table, error):
     monkeypatch.setattr(Slow, "__call__", lambda self, subject: table())
     run = evaluate(subjects(1), [Slow(), Straightness(sequences())], tmp_path)
     assert [c.status for c in run.cells] == ["failed", "done"] and error in (run.failures[0].error or "")
+
+
+def test_columns_of_pandas_own_kinds_are_kept_as_words_and_shown(tmp_path, monkeypatch):
+    columns = {"kind": pd.Categorical(["a", "b"]), "year": pd.period_range("2020", periods=2), "value": [1.0, 2.0]}
+    monkeypatch.setattr(Slow, "__call__", lambda self, subject: pd.DataFrame(columns))
+    run = evaluate(subjects(1), Slow(), tmp_path)
+    assert run.table("slow")["kind"].tolist() == ["a", "b"]
+    assert run.report() is not None and (tmp_path / "report.html").is_file()
 
 
 def test_a_summary_that_raises_is_a_failed_cell(tmp_path, monkeypatch):

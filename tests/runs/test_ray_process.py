@@ -23,7 +23,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from assay import Resources, evaluate
-from assay.cli.terminal import interruptible
+from assay.cli.ending import interruptible
 from measure_kit import Holds, Slow, subjects
 folder = Path(sys.argv[2])
 with interruptible():

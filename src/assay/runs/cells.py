@@ -26,6 +26,8 @@ _INFO, _SUMMARY, _PROBE, _EVIDENCE = b"assay.info", b"assay.summary", b"assay.pr
 _DIGEST, _NO_DIGEST = b"assay.digest", b"assay.digest".ljust(64, b"0")
 FOLDER = "cells"
 _DEAR_S = 0.1  # a quicker cell is not worth waiting for the disk: after a power failure it is measured anew
+# Kinds of columns that pandas has and few programs read: they are kept as the words that they show.
+_NOT_KEPT = (pd.CategoricalDtype, pd.PeriodDtype, pd.IntervalDtype)
 DONE, FAILED = ".parquet", ".failed.json"
 
 
@@ -98,13 +100,20 @@ class CellTables:
 
 
 def _as_arrow(frame: pd.DataFrame, made_by: str) -> Any:
-    """A table as Arrow keeps it: arrays of several axes, and tensors, as lists."""
+    """A table as Arrow keeps it: arrays of several axes, and tensors, as lists; words of a few kinds as words."""
+    for i, name in enumerate(frame.columns):
+        if not isinstance(name, str) or name in frame.columns[:i]:
+            remedy = "give each column a name of its own, which is text"
+            raise AssayError(f"{made_by} returned a table with the column {shown(name)} at place {i}: {remedy}")
     kept = frame.copy(deep=False)
-    for column in [name for name in frame if frame[name].dtype == object]:
-        kept[column] = frame[column].map(_as_list)
+    for column in frame:
+        if isinstance(frame[column].dtype, _NOT_KEPT):
+            kept[column] = frame[column].astype(object if frame[column].dtype == "category" else str)
+        elif frame[column].dtype == object:
+            kept[column] = frame[column].map(_as_list)
     try:
         return pa.Table.from_pandas(kept, preserve_index=False)
-    except (pa.ArrowException, TypeError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         reason, remedy = (
             "; ".join(map(str, error.args)),
             "a column holds numbers, words or truth values, or arrays of them",
@@ -138,7 +147,9 @@ def write_cell(folder: Folder, key: CellKey, info: CellInfo, tables: CellTables 
         extra[_SUMMARY] = _parquet(tables.summary)
     if tables.evidence is not None:
         extra[_EVIDENCE] = _parquet(tables.evidence)
-    whole = _parquet(tables.table.replace_schema_metadata(_metadata(tables.table) | extra | {_DIGEST: _NO_DIGEST}))
+    whole = _parquet(
+        tables.table.replace_schema_metadata(_metadata(tables.table.schema) | extra | {_DIGEST: _NO_DIGEST})
+    )
     folder.write(key.done, whole.replace(_NO_DIGEST, _digest(whole)), durable=info.seconds > _DEAR_S)
 
 
@@ -148,9 +159,10 @@ def read_cell(folder: Folder, key: CellKey, name: str) -> tuple[CellInfo, CellTa
         data = folder.read(name)
         with reading(folder.path(name), remedy=_ANEW):
             return CellInfo.from_json(data), None
-    table, info = _read(folder, key)
+    file, info = _whole(folder, key)
     with reading(folder.path(name), remedy=_ANEW):
-        metadata = _metadata(table)
+        table = file.read()
+        metadata = _metadata(table.schema)
         summary, evidence = (metadata.pop(part, None) for part in (_SUMMARY, _EVIDENCE))
         for part in (_INFO, _PROBE, _DIGEST):
             metadata.pop(part, None)
@@ -162,29 +174,30 @@ def read_cell(folder: Folder, key: CellKey, name: str) -> tuple[CellInfo, CellTa
 
 def read_probe(folder: Folder, key: CellKey) -> bytes:
     """The answer to the probe that a finished cell keeps, empty where it keeps none; the cell is whole."""
-    table, _ = _read(folder, key)
-    return _metadata(table).get(_PROBE, b"")
+    file, _ = _whole(folder, key)
+    return _carried(file).get(_PROBE, b"")
 
 
-def _read(folder: Folder, key: CellKey) -> tuple[pa.Table, CellInfo]:
-    """The table of a finished cell, with all that it carries, and its record; an error unless it is whole and its own.
+def _whole(folder: Folder, key: CellKey) -> tuple[pq.ParquetFile, CellInfo]:
+    """The file of a finished cell and its record; an error unless it is whole and its own.
 
     Parquet does not notice most flipped bits; a cell therefore carries a digest of its file. Cells of before have none.
     """
     data = folder.read(key.done)
     with reading(folder.path(key.done), remedy=_ANEW):
-        table = pq.ParquetFile(io.BytesIO(data)).read()
-        metadata = _metadata(table)
+        file = pq.ParquetFile(io.BytesIO(data))
+        metadata = _carried(file)
         digest = metadata.get(_DIGEST)
-        whole = digest is None or (digest and digest == _digest(data.replace(digest, _NO_DIGEST)))
-        if not whole:
+        if digest is None:
+            file.read()  # as far as Parquet itself can tell
+        elif not digest or digest != _digest(data.replace(digest, _NO_DIGEST)):
             raise ValueError("it is not as it was written")
         if _INFO not in metadata:
             raise ValueError("it holds no record")
         info = CellInfo.from_json(metadata[_INFO])
         if info.fingerprint != key.fingerprint:
             raise ValueError(f"it is the cell of {info.subject} and {info.measure}, by another key")
-        return table, info
+        return file, info
 
 
 _ANEW = "delete it and run the plan again"
@@ -195,8 +208,13 @@ def _digest(data: bytes) -> bytes:
     return hashlib.sha256(data).hexdigest().encode()
 
 
-def _metadata(table: pa.Table) -> dict[bytes, bytes]:
-    return dict(table.schema.metadata or {})
+def _metadata(schema: pa.Schema) -> dict[bytes, bytes]:
+    return dict(schema.metadata or {})
+
+
+def _carried(file: pq.ParquetFile) -> dict[bytes, bytes]:
+    """What a file carries beside its table; its schema would tell the metadata as they were before the digest."""
+    return dict(file.metadata.metadata or {})
 
 
 def _parquet(table: Any) -> bytes:

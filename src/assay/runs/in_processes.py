@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from assay.core.errors import AssayError, first_line, optional
 from assay.runs.jobs import Done, Job, Lost, Workers
 from assay.runs.process_tree import end_tree, tree_bytes
+from assay.runs.sharing import Pickled, Sender
 from assay.runs.worker import NOT_BEGUN, serve
 
 R = TypeVar("R")
@@ -26,7 +27,7 @@ def in_processes(task: Callable[[Any, Any, Any], R], jobs: Iterable[Job], worker
     waiting = iter(jobs)
     idle: list[WorkerProcess] = []
     busy: list[WorkerProcess] = []
-    pickled = _Pickled()
+    pickled = Pickled(_dumps)
     more = True
     try:
         while more or busy:
@@ -35,9 +36,9 @@ def in_processes(task: Callable[[Any, Any, Any], R], jobs: Iterable[Job], worker
                 if job is None:
                     more = False
                     break
-                process = idle.pop() if idle else WorkerProcess(workers)
+                process = idle.pop() if idle else WorkerProcess(workers, pickled)
                 try:
-                    process.start(task, job, pickled)
+                    process.start(task, job)
                 except AssayError as error:  # it cannot be sent: the others can
                     idle.append(process)
                     yield Done(job, Lost(str(error)))
@@ -61,28 +62,10 @@ def in_processes(task: Callable[[Any, Any, Any], R], jobs: Iterable[Job], worker
             process.stop()
 
 
-class _Pickled:
-    """Objects as bytes: of those that jobs share, the last streamed one and all kept ones, each pickled once."""
-
-    def __init__(self) -> None:
-        self.kept: dict[int, tuple[Any, bytes]] = {}
-        self.streamed: tuple[Any, bytes] = (None, pickle.dumps(None))
-
-    def of_streamed(self, thing: Any) -> bytes:
-        if self.streamed[0] is not thing:
-            self.streamed = (thing, _dumps(thing))
-        return self.streamed[1]
-
-    def of_kept(self, thing: Any) -> bytes:
-        if id(thing) not in self.kept:
-            self.kept[id(thing)] = (thing, _dumps(thing))
-        return self.kept[id(thing)][1]
-
-
 class WorkerProcess:
     """A process that does one job after another, and says when a stage of one begins."""
 
-    def __init__(self, workers: Workers) -> None:
+    def __init__(self, workers: Workers, pickled: Pickled) -> None:
         # Forked from a process that has loaded the code but never saw the data: quick to start, and clean.
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["assay.runs.executor", *workers.preload])
@@ -93,22 +76,12 @@ class WorkerProcess:
         self.job = Job(None)
         self.stage: str | None = NOT_BEGUN
         self.since = self.looked = time.monotonic()
-        self.streamed: Any = None
-        self.kept: set[int] = set()
+        self.sender = Sender(pickled)
 
-    def start(self, task: Callable[..., Any], job: Job, pickled: _Pickled) -> None:
+    def start(self, task: Callable[..., Any], job: Job) -> None:
         """Send a job, with what this process does not have of it yet."""
         self.job, self.stage, self.since = job, NOT_BEGUN, time.monotonic()
-        new_streamed = job.streamed is not None and job.streamed is not self.streamed
-        new_kept = job.kept is not None and id(job.kept) not in self.kept
-        message = (
-            _dumps((task, job.own)),
-            pickled.of_streamed(job.streamed) if new_streamed else None,
-            id(job.kept) if job.kept is not None else None,
-            pickled.of_kept(job.kept) if new_kept else None,
-        )
-        self.streamed = job.streamed
-        self.kept.add(id(job.kept))
+        message = (_dumps((task, job.own)), self.sender.shared(job))
         with suppress(OSError):  # it died meanwhile; `result` says so
             self.connection.send(message)
 

@@ -26,6 +26,7 @@ from assay.core.user_code import folders_searched, modules_beside
 from assay.runs.jobs import Done, Job, Lost
 from assay.runs.process_tree import end_tree
 from assay.runs.ray_jobs import connect, nodes_of, on_cluster
+from assay.runs.sharing import Pickled, Sender
 
 log = logging.getLogger(__name__)
 R = TypeVar("R")
@@ -96,8 +97,7 @@ class RayProcess:
         self.connection = Connection(ours.detach())
         self.address = address
         self.under_way: dict[int, Job] = {}
-        self.streamed: Any = None
-        self.kept: dict[int, Any] = {}
+        self.sender = Sender(Pickled(cloudpickle.dumps))
 
     def work(self, task: Callable[..., R], jobs: Jobs) -> Iterator[Done[R]]:
         """Give it the jobs that it asks for, and pass on what came of each; what it cannot do any more is lost."""
@@ -126,31 +126,15 @@ class RayProcess:
         """Send the next job, or that there is none; jobs that cannot be sent are lost."""
         for number, job in numbered:
             try:
-                shared = [self._streamed(job.streamed), self._kept(job.kept)]
-                body = self.cloudpickle.dumps((number, job.own, job.resources))
+                body = self.cloudpickle.dumps((job.own, job.resources))
+                shared = self.sender.shared(job)
             except Exception as error:  # what cannot be pickled: the others can
                 yield Done(job, Lost(f"it cannot be sent to another process ({type(error).__name__}: {error})"))
                 continue
             self.under_way[number] = job
-            self._send((body, *shared))
+            self._send((number, body, shared))
             return
         self._send(None)
-
-    def _streamed(self, thing: Any) -> tuple[bytes | None] | None:
-        """What consecutive jobs share: its content where it is another one than before."""
-        if thing is None or thing is self.streamed:
-            return None if thing is None else (None,)
-        content = self.cloudpickle.dumps(thing)
-        self.streamed = thing
-        return (content,)
-
-    def _kept(self, thing: Any) -> tuple[int, bytes | None] | None:
-        """What many jobs share: its number, and its content the first time."""
-        if thing is None or id(thing) in self.kept:
-            return None if thing is None else (id(thing), None)
-        content = self.cloudpickle.dumps(thing)
-        self.kept[id(thing)] = thing
-        return id(thing), content
 
     def _nodes(self) -> Sequence[Node]:
         """What each node of the cluster has; an error where there is no cluster."""

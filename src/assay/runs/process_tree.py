@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-_PATIENCE_S = 10.0  # to end a tree that starts processes faster than they can be ended
+_PATIENCE_S = 20.0  # to end a tree that starts processes faster than they can be ended
 
 
 def end_with_parent() -> None:
@@ -26,20 +26,15 @@ def adopt_orphans() -> None:
 
 def end_tree(pid: int) -> None:
     """Kill a process and everything it has started; of a process that adopts orphans, nothing escapes."""
-    limit = time.monotonic() + _PATIENCE_S
-    while (living := descendants(pid)) and time.monotonic() < limit:
-        for one in living:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(one, signal.SIGKILL)
-        time.sleep(0.002)
+    end_below(pid)
     with suppress(ProcessLookupError, PermissionError):
         os.kill(pid, signal.SIGKILL)
 
 
-def end_below() -> None:
-    """Kill everything that this process has started; of a process that adopts orphans, nothing escapes."""
+def end_below(pid: int) -> None:
+    """Kill everything that a process has started; of a process that adopts orphans, nothing escapes."""
     limit = time.monotonic() + _PATIENCE_S
-    while (living := descendants(os.getpid())) and time.monotonic() < limit:
+    while (living := descendants(pid)) and time.monotonic() < limit:
         for one in living:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(one, signal.SIGKILL)

@@ -13,8 +13,9 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from assay.core.errors import first_line
-from assay.runs.jobs import Job
+from assay.runs.jobs import Job, Lost
 from assay.runs.process_tree import adopt_orphans, end_below, end_with_parent
+from assay.runs.sharing import Receiver
 
 
 def main(channel: int, place: str) -> None:
@@ -38,7 +39,7 @@ def main(channel: int, place: str) -> None:
     while not (poll.poll(100) and _patience(child)):
         if os.waitpid(child, os.WNOHANG)[0]:
             break
-    end_below()
+    end_below(os.getpid())
     if os.path.isdir(place):  # noqa: PTH112
         shutil.rmtree(place, ignore_errors=True)
 
@@ -62,8 +63,7 @@ class Connected:
         self.connection = connection
         self.place = place
         self.numbers: dict[int, int] = {}  # of jobs, by the identity of each
-        self.streamed: Any = None
-        self.kept: dict[int, Any] = {}
+        self.receiver = Receiver(cloudpickle.loads)
 
     def serve(self) -> None:
         """Do all jobs; return when there are none or nobody waits for them."""
@@ -93,13 +93,13 @@ class Connected:
             message = self.cloudpickle.loads(self.connection.recv_bytes())
             if message is None:
                 return
-            body, streamed, kept = message
-            number, own, needs = self.cloudpickle.loads(body)
-            if streamed is not None and streamed[0] is not None:
-                self.streamed = self.cloudpickle.loads(streamed[0])
-            if kept is not None and kept[1] is not None:
-                self.kept[kept[0]] = self.cloudpickle.loads(kept[1])
-            job = Job(own, self.streamed if streamed else None, self.kept[kept[0]] if kept else None, needs)
+            number, body, sent = message
+            try:
+                own, needs = self.cloudpickle.loads(body)
+                job = Job(own, *self.receiver.shared(sent), needs)
+            except Exception as error:  # code that this process cannot load: others can
+                self._say("done", (number, Lost(f"Ray: {type(error).__name__}: {first_line(error)}")))
+                continue
             self.numbers[id(job)] = number
             most = max((node.get("CPU", 0) for node in nodes), default=0)
             if needs.cpus > most and not told:

@@ -8,22 +8,14 @@ import pickle
 import signal
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any
 
 from assay.core.errors import first_line
 from assay.core.progress import listening_to_stages
 from assay.runs.process_tree import adopt_orphans, end_with_parent
+from assay.runs.sharing import Receiver
 
 NOT_BEGUN, BEGUN = None, ""  # stages of a job before the first that it names itself
-
-
-@dataclass(frozen=True)
-class _Pickled:
-    """Something that jobs share and that could not be loaded."""
-
-    data: bytes
 
 
 def serve(connection: Connection, fresh: bool, enter: Callable[[], None] | None) -> None:
@@ -42,34 +34,22 @@ def serve(connection: Connection, fresh: bool, enter: Callable[[], None] | None)
     signal.signal(signal.SIGINT, lambda *_: None)
     if enter is not None:
         enter()
-    streamed: Any = None
-    kept: dict[int, Any] = {}
+    receiver = Receiver(pickle.loads)
     while True:
         try:
-            body, new_streamed, kept_id, new_kept = connection.recv()
+            body, sent = connection.recv()
         except (EOFError, OSError):
             return
         connection.send(("stage", BEGUN))
         try:
-            if new_streamed is not None:
-                streamed = _Pickled(new_streamed)  # until it is loaded: the next job that shares it tries again
-                streamed = pickle.loads(new_streamed)
-            if new_kept is not None:
-                kept[kept_id] = _Pickled(new_kept)
-                kept[kept_id] = pickle.loads(new_kept)
+            streamed, kept = receiver.shared(sent)
             task, own = pickle.loads(body)
-            streamed, shared = _loaded(streamed), _loaded(kept.get(kept_id))
             with listening_to_stages(lambda what: connection.send(("stage", what))):
-                answer = ("done", task(streamed, shared, own))
+                answer = ("done", task(streamed, kept, own))
         except BaseException as error:  # what a job raises, even by sys.exit, ends that job alone
             kind = "no memory" if isinstance(error, MemoryError) else "failed"
             answer = (kind, f"{type(error).__name__}: {first_line(error)}")
         connection.send(answer)
-
-
-def _loaded(thing: Any) -> Any:
-    """What jobs share; an error, the same as for the first of them, where it could not be loaded."""
-    return pickle.loads(thing.data) if isinstance(thing, _Pickled) else thing
 
 
 def _end_with_driver() -> None:

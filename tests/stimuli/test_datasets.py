@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, Tenso
 
 from assay import AssayError
 from assay.stimuli import ArrayClip, Images, Labelled, Sequences, as_images, as_labelled, as_sequences
+from assay.stimuli.stacking import read_array
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (6, 8, 8, 3), dtype=np.uint8)
 LABELS = np.array([0, 0, 0, 1, 1, 1])
@@ -392,3 +393,23 @@ def test_texts_of_different_lengths_say_that_they_must_be_padded():
 def test_the_one_array_of_an_npy_file_is_no_label_of_itself(tmp_path):
     np.save(tmp_path / "pictures.npy", np.zeros((4, 3, 8, 8), np.float32))
     assert as_images(tmp_path / "pictures.npy").labels is None
+
+
+def test_a_link_to_a_picture_that_is_gone_is_named_and_not_left_out(folder):
+    (folder / "cat" / "gone.png").symlink_to("nowhere.png")
+    with pytest.raises(AssayError, match=r"gone.png.* is no file here"):
+        as_labelled(folder, size=8)
+
+
+def test_a_program_of_postscript_is_no_picture_and_is_not_run(folder, monkeypatch):
+    monkeypatch.setattr("PIL.EpsImagePlugin.Ghostscript", lambda *_, **__: pytest.fail("it was run"))
+    (folder / "cat" / "odd.png").write_text("%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\nshowpage\n")
+    with pytest.raises(AssayError, match=r"odd.png cannot be read as a picture \(cannot identify"):
+        as_labelled(folder, size=8)
+
+
+def test_an_npz_file_by_another_name_is_one_clear_sentence(tmp_path):
+    np.savez(tmp_path / "pictures.npz", pictures=np.zeros((2, 8, 8), np.uint8))
+    (tmp_path / "pictures.npz").rename(tmp_path / "pictures.npy")
+    with pytest.raises(AssayError, match=r"holds arrays with names: call it \.npz"):
+        read_array(tmp_path / "pictures.npy", "images")

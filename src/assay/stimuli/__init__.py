@@ -19,6 +19,7 @@ from assay.stimuli.pictures import photographs
 from assay.stimuli.rdm_files import load_rdms
 from assay.stimuli.rdms import RdmSet
 from assay.stimuli.sequences import Sequences, load_sequences
+from assay.stimuli.streaming import stream_labelled
 from assay.stimuli.text_files import load_texts
 from assay.stimuli.texts import Text, Texts, as_texts
 from assay.stimuli.transforms import Chain, Crop, Grey, Normalize, Resize, ResizeShorter, transform_named
@@ -85,6 +86,7 @@ __all__ = [
     "novel_objects",
     "photographs",
     "smooth_contrast",
+    "stream_labelled",
     "transform_named",
     "turning_objects",
     "whiten",

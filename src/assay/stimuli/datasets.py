@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 
 from assay.core.errors import AssayError, shown
-from assay.core.reading import reading
+from assay.core.reading import reading, require_room
 from assay.stimuli.clips import ArrayClip, Clip
 from assay.stimuli.images import Images
 from assay.stimuli.labelled import Labelled, load_labelled
@@ -246,6 +246,7 @@ def _from_path(path: Path, limit: int, argument: str, labelled: bool) -> Samples
 def _table(path: Path, argument: str) -> pd.DataFrame:
     """Read a table, with the paths of pictures as seen from here instead of from the file."""
     with reading(path, "a table"):
+        require_room(path, table=True)
         table = pd.read_csv(path)
     for column in table.columns.intersection(["path"]):
         table[column] = [str(path.parent / str(picture)) for picture in table[column]]

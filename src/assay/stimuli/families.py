@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -172,6 +173,10 @@ class ParametricTest(OpenTest):
     def pictures(self, numbers: Array) -> Array:
         """Return the images of these numbers, N×C×H×W."""
         return self.images.array[numbers.ravel()]
+
+    def magnitudes(self, transformation: str) -> Array:
+        """Return the magnitudes of a family, in the order in which it has them."""
+        return np.asarray(self.families[self.transformations.index(transformation)].magnitudes, dtype=np.float64)
 
     def trajectory(self, transformation: str, stimuli: Tensor) -> Tensor:
         """Transform stimuli N×C×H×W by all magnitudes of a family, chosen by its name."""

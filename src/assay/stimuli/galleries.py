@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from assay.core.errors import AssayError
+from assay.core.limits import require_array
 from assay.stimuli.objects import ObjectPictures
 from assay.stimuli.pictures import Array
 
@@ -95,6 +96,7 @@ def _pairs(objects: ObjectPictures, levels: Array) -> list[_Pairs]:
     found = []
     for label in np.unique(objects.labels):
         numbers = np.flatnonzero(objects.labels == label)
+        require_array(f"all pairs of {len(numbers)} pictures of an object", (8 + levels.shape[1], len(numbers) ** 2), 8)
         first, second = (axis.ravel() for axis in np.meshgrid(numbers, numbers, indexing="ij"))
         differs = levels[first] != levels[second]
         count = differs.sum(axis=1)

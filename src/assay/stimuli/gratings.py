@@ -116,10 +116,37 @@ class Gratings(ClosedTest):
 
     def trajectories(self, axis: str) -> Array:
         """Return, for each grating, the gratings that differ from it only in phase, orientation or frequency."""
-        if axis not in AXES:
-            raise AssayError(f"gratings vary in {', '.join(AXES)}, not in {axis!r}")
-        position = AXES.index(axis)
+        position = self._position(axis)
         numbers = np.arange(len(self)).reshape(self.shape)
         lines = np.moveaxis(numbers, position, -1)
         trajectories = np.broadcast_to(lines[..., None, :], (*lines.shape, lines.shape[-1]))
         return np.moveaxis(trajectories, -2, position).reshape(len(self), -1)
+
+    def blocks(self, axis: str) -> Array:
+        """Return the number of the trajectory that each grating is on: all gratings of one trajectory share it."""
+        first = self.trajectories(axis)[:, 0]
+        return np.unique(first, return_inverse=True)[1]
+
+    def magnitudes(self, axis: str) -> Array:
+        """Return the differences in cycles per 32 pixels or in degrees; those of angles lie within half a turn."""
+        if self._position(axis) == 0:
+            values = np.array(self.frequencies)
+            return np.unique((values - values[:, None]).round(9))
+        count, turn = (self.orientations, 180.0) if axis == "orientation" else (self.phases, 360.0)
+        return (np.arange(count) - (count - 1) // 2) * turn / count
+
+    def magnitude_of(self, axis: str) -> Array:
+        """Return, for each grating and each on its trajectory, the number of their difference among the magnitudes."""
+        position = self._position(axis)
+        own = np.indices(self.shape)[position].reshape(-1, 1)
+        other = np.arange(self.shape[position])
+        if position == 0:
+            values = np.array(self.frequencies)
+            return np.asarray(np.searchsorted(self.magnitudes(axis), (values[other] - values[own]).round(9)))
+        count = self.shape[position]
+        return np.asarray((other - own + (count - 1) // 2) % count)
+
+    def _position(self, axis: str) -> int:
+        if axis not in AXES:
+            raise AssayError(f"gratings vary in {', '.join(AXES)}, not in {axis!r}")
+        return AXES.index(axis)

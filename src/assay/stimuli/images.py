@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from assay.core.array_files import load_arrays
 from assay.core.errors import AssayError, nearest
 from assay.core.fingerprint import fingerprint
+from assay.core.limits import require_array
 from assay.core.reading import is_there, reading
 from assay.stimuli.picture_files import picture_names, pictures_in, read_pictures
 from assay.stimuli.pictures import SUFFIXES, Array, Color, as_array
@@ -45,7 +47,12 @@ class Images:
             raise AssayError(f"images are N×C×H×W or N×H×W, not {array.shape}")
         if array.dtype != np.uint8 and not np.issubdtype(array.dtype, np.floating):
             raise AssayError(f"the images of {self.source} are {array.dtype}: give uint8, or floats in [0, 1]")
-        array = array.astype(np.float32) / (255 if array.dtype == np.uint8 else 1)
+        if array.dtype == np.uint8:
+            require_array(f"{len(array)} images of {'×'.join(map(str, array.shape[1:]))}", array.shape)
+            array = array.astype(np.float32)
+            array /= 255
+        else:
+            array = array.astype(np.float32)
         if not np.isfinite(array).all():
             raise AssayError(f"the images of {self.source} have NaN or infinite pixels")
         array.setflags(write=False)
@@ -119,7 +126,7 @@ def load_images(
 def read_arrays(path: Path, *names: str) -> list[Array]:
     """Read arrays of an ``.npz`` file by name; no code in the file is run."""
     with reading(path, "arrays"), path.open("rb") as handle:
-        file = np.load(handle, allow_pickle=False)
+        file = load_arrays(handle, path, names)
         if isinstance(file, np.ndarray):
             raise AssayError(f"{path} holds one array without a name: give an .npz file, or the array itself")
         for name in names:

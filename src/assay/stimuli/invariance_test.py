@@ -34,9 +34,20 @@ class InvarianceTest(ABC):
     def batches(self, size: int) -> Iterator[Array]:
         """Yield the stimuli in order, about ``size`` at a time, N×C×H×W float32."""
 
-    def blocks(self) -> Array | None:
-        """Return, for each stimulus, the number of its block of similar stimuli; None where there are no blocks."""
-        return None
+    def parts(self) -> Sequence[InvarianceTest]:
+        """Return the tests that are asked one after another, each with a P(x) of its own: by default this one."""
+        return (self,)
+
+    def blocks(self, transformation: str) -> Array:
+        """Return, for each stimulus, the number of its block: stimuli that are drawn together because they are alike.
+
+        By default each stimulus is a block of its own.
+        """
+        return np.arange(len(self))
+
+    @abstractmethod
+    def magnitudes(self, transformation: str) -> Array:
+        """Return the magnitudes γ of a transformation."""
 
     def pictures(self, numbers: Array) -> Sequence[Array] | Array:
         """Return the stimuli of these numbers; those of a video may differ in size."""
@@ -72,6 +83,10 @@ class ClosedTest(InvarianceTest):
     @abstractmethod
     def trajectories(self, transformation: str) -> Array:
         """Return, for each stimulus, the numbers of the stimuli on its trajectory, itself included, padded with −1."""
+
+    @abstractmethod
+    def magnitude_of(self, transformation: str) -> Array:
+        """Return, for each entry of `trajectories`, the number of its magnitude among `magnitudes`; −1 is padding."""
 
     def among(self, transformation: str) -> Array | None:
         """Return the numbers of the stimuli in whose neighbourhood a transformation is measured; None for all."""

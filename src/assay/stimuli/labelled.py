@@ -6,7 +6,7 @@ import gzip
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -14,9 +14,11 @@ import torch
 from assay.core.arrays import as_tensor
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
-from assay.core.reading import is_there, reading
+from assay.core.limits import BYTES, limit, require_bytes
+from assay.core.reading import is_there, reading, require_room
 from assay.stimuli.images import channels_first, read_arrays
 from assay.stimuli.pictures import Array, as_array
+from assay.stimuli.streamed import StreamedPictures
 from assay.stimuli.thumbnails import stimuli_as_html
 
 _ROOM_FOR_NAMES = 80  # characters
@@ -32,7 +34,8 @@ class Labelled:
 
     Args:
         inputs: The inputs, an array or tensor of N of them; or, for a network of several inputs, a mapping of such
-            arrays by the names of the arguments that the network takes.
+            arrays by the names of the arguments that the network takes. `assay.stimuli.stream_labelled` puts pictures
+            here that are read when they are shown.
         labels: The class of each input.
         source: Where the data come from, for tables and errors.
         class_names: The names of the classes in the order of their labels; none where they are not known.
@@ -165,8 +168,29 @@ class Labelled:
         kept = rank_in_class < count
         return self._chosen(kept)
 
+    def balanced(self, count: int, seed: int = 0) -> Labelled:
+        """Draw the first ``count`` inputs of a random order in which the classes take turns.
+
+        Of every class there are as many as of any other, up to one, as long as it has more. A larger draw with the same
+        seed begins with the smaller one.
+
+        Example:
+            >>> data = Labelled(np.zeros((9, 2), np.float32), np.array([0, 0, 0, 0, 1, 1, 1, 1, 2]))
+            >>> np.bincount(data.balanced(6).labels).tolist(), np.bincount(data.balanced(8).labels).tolist()
+            ([2, 3, 1], [3, 4, 1])
+        """
+        if not 0 < count <= len(self):
+            raise AssayError(f"count={count}: {self.source} has {len(self)} inputs")
+        rng = np.random.default_rng(seed)
+        order = rng.permutation(len(self))
+        turn = np.empty(len(self), dtype=np.int64)
+        for label in np.unique(self.labels):
+            in_class = np.flatnonzero(self.labels[order] == label)
+            turn[in_class] = np.arange(len(in_class))
+        return self._chosen(order[np.argsort(turn, kind="stable")][:count])
+
     def _chosen(self, numbers: Array) -> Labelled:
-        chosen = {name: array[numbers] for name, array in self.arrays.items()}
+        chosen = {name: _rows(array, numbers) for name, array in self.arrays.items()}
         inputs = chosen if isinstance(self.inputs, Mapping) else chosen[""]
         return Labelled(inputs, self.labels[numbers], self.source, self.class_names)
 
@@ -176,8 +200,16 @@ def _shape_in_words(name: str, array: Array) -> str:
     return f"{shape} ({name})" if name else shape
 
 
+def _rows(array: Any, numbers: Array) -> Array:
+    """Some rows of an array; of streamed pictures, still unread."""
+    rows: Any = array.chosen(numbers) if isinstance(array, StreamedPictures) else array[numbers]
+    return cast(Array, rows)
+
+
 def _accepted(values: Any, what: str) -> Array:
     """An array of bytes, truth values, whole numbers (int64) or finite floating point (float32), N×…."""
+    if isinstance(values, StreamedPictures):
+        return cast(Array, values)
     array = as_array(values, what)
     if np.issubdtype(array.dtype, np.floating):
         if not np.isfinite(array).all():
@@ -192,8 +224,10 @@ def _accepted(values: Any, what: str) -> Array:
     return array
 
 
-def _read_only(array: Array) -> Array:
-    array = array.view()
+def _read_only(given: Any) -> Array:
+    if isinstance(given, StreamedPictures):
+        return cast(Array, given)
+    array: Array = given.view()
     array.setflags(write=False)
     return array
 
@@ -235,7 +269,10 @@ def _idx(folder: Path, name: str) -> Path:
 def read_idx(path: Path) -> Array:
     """Read an array of bytes in LeCun's IDX format: two zeros, type 8, the number of axes, their lengths, the bytes."""
     with reading(path, "an IDX file"):
-        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        require_room(path)
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            data = file.read(limit(BYTES) + 1)  # what is packed may be a thousand times larger
+            require_bytes(f"{path}: what is packed in it", len(data))
     if len(data) < 4 or data[:3] != b"\0\0\x08":
         raise AssayError(f"{path} is not an IDX file of bytes")
     axes = data[3]

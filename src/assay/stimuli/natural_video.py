@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,8 +23,9 @@ from assay.stimuli.whitening import smooth_contrast, whiten
 class NaturalVideo(ClosedTest):
     """Frames of natural sequences, each dominated by one transformation; T(z) is the frames around z in time.
 
-    P(x) is the patches of all frames of all clips. For each transformation Z is taken from its own clips, T(z) is the
-    frames up to ``reach`` before and after z at the same place (fewer at the ends of a clip).
+    P(x) is the patches of all frames of the clips of one transformation: each transformation is a test of its own, with
+    its own thresholds. T(z) is the frames up to ``reach`` before and after z at the same place (fewer at the ends of a
+    clip).
 
     Stimuli are numbered clip by clip, in a clip frame by frame, in a frame place by place.
 
@@ -36,6 +37,10 @@ class NaturalVideo(ClosedTest):
             rotation; n² is a regular n×n grid.
         whitened: Whether every frame passes through `whiten` and `smooth_contrast`. Then pixels lie in [−1, 1]
             around 0; use False for a network trained on pictures in [0, 1].
+        pooled: Whether P(x) is the patches of all clips instead, so that a unit has one threshold for all
+            transformations, and only Z comes from the clips of each. The stimuli that drive a unit most may then all
+            belong to one transformation, and Z of another lie barely above the threshold: see ``z_quantile`` in the
+            table of `assay.Invariance`.
 
     Example:
         >>> from assay.stimuli import camera_sequences
@@ -54,6 +59,7 @@ class NaturalVideo(ClosedTest):
     patch: int | None = None
     places: int = 1
     whitened: bool = True
+    pooled: bool = False
 
     name = "video"
 
@@ -81,6 +87,12 @@ class NaturalVideo(ClosedTest):
         """Names of the transformations that there are clips of."""
         return tuple(self.clips)
 
+    def parts(self) -> tuple[NaturalVideo, ...]:
+        """Return the test of each transformation by itself; the whole where they are pooled."""
+        if self.pooled or len(self.clips) == 1:
+            return (self,)
+        return tuple(replace(self, clips={name: clips}) for name, clips in self.clips.items())
+
     @property
     def _all(self) -> list[tuple[str, Clip]]:
         return [(transformation, clip) for transformation, sequences in self.clips.items() for clip in sequences]
@@ -102,13 +114,14 @@ class NaturalVideo(ClosedTest):
         """Number of stimuli, the clips they come from and how they are cut out, in a line."""
         parts = ", ".join(f"{len(sequences)} clips of {name}" for name, sequences in self.clips.items())
         cut = "whole frames" if self.patch is None else f"{self.places} patches of {self.patch}×{self.patch} a frame"
-        return f"{len(self)} stimuli from {parts}; {cut}{', whitened' if self.whitened else ''}; ±{self.reach} frames"
+        how = f"{', whitened' if self.whitened else ''}{', pooled' if self.pooled else ''}"
+        return f"{len(self)} stimuli from {parts}; {cut}{how}; ±{self.reach} frames"
 
     @property
     def fingerprint(self) -> str:
         """Hash of the clips, of their classes and of the settings."""
         clips = list(self.clips.items())
-        return fingerprint("natural video", clips, self.reach, self.patch, self.places, self.whitened)
+        return fingerprint("natural video", clips, self.reach, self.patch, self.places, self.whitened, self.pooled)
 
     def batches(self, size: int) -> Iterator[Array]:
         """Yield all patches in order; a batch ends early where the shape changes."""
@@ -126,8 +139,9 @@ class NaturalVideo(ClosedTest):
         if batch:
             yield np.stack(batch)
 
-    def blocks(self) -> Array:
+    def blocks(self, transformation: str) -> Array:
         """Return the number of the clip of each stimulus: frames of one clip resemble each other."""
+        self._require_known(transformation)
         return np.repeat(np.arange(len(self._lengths)), np.array(self._lengths) * self.places)
 
     def trajectories(self, transformation: str) -> Array:
@@ -148,6 +162,17 @@ class NaturalVideo(ClosedTest):
                     rows[first + t * places + place, : len(near)] = first + near * places + place
             first += length * places
         return rows
+
+    def magnitudes(self, transformation: str) -> Array:
+        """Return the number of frames from before to after z."""
+        self._require_known(transformation)
+        return np.arange(-self.reach, self.reach + 1)
+
+    def magnitude_of(self, transformation: str) -> Array:
+        """Return, for each stimulus and each on its trajectory, how many frames later it is, counted from 0."""
+        rows = self.trajectories(transformation)
+        later = (rows - np.arange(len(rows))[:, None]) // self.places + self.reach
+        return np.where(rows < 0, -1, later)
 
     def among(self, transformation: str) -> Array:
         """Return the numbers of the patches that come from clips of a transformation."""

@@ -19,7 +19,12 @@ Size = int | tuple[int, int]
 def pictures_in(folder: Path) -> list[Path]:
     """Return the files of pictures that lie in a folder itself, in the order of their names."""
     with reading(folder):
-        return sorted(p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file())
+        return sorted(p for p in folder.iterdir() if _is_picture(p))
+
+
+def _is_picture(path: Path) -> bool:
+    """Whether something is named like a picture; a link that leads nowhere is one too, which reading it then says."""
+    return path.suffix.lower() in SUFFIXES and not path.is_dir()
 
 
 def picture_names(files: Any) -> tuple[str, ...]:
@@ -112,10 +117,7 @@ def class_folders(folder: Path, argument: str) -> tuple[list[Path], list[int], t
     """
     with reading(folder):
         inside = sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
-        files_by_class = {
-            place.name: sorted(p for p in place.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
-            for place in inside
-        }
+        files_by_class = {place.name: sorted(p for p in place.rglob("*") if _is_picture(p)) for place in inside}
     known = ", ".join(sorted(SUFFIXES))
     if not any(files_by_class.values()):
         if pictures_in(folder):

@@ -20,6 +20,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Color = Literal["grey", "rgb"]
 _PIXEL_BYTES = 16  # of a value, while a picture is resized and becomes an array
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".pgm", ".ppm"})
+# What pictures are, whatever they are called. PIL knows more formats, among them PostScript, a program that it has
+# another program run.
+FORMATS = ("PNG", "JPEG", "BMP", "DIB", "TIFF", "WEBP", "PPM", "GIF", "JPEG2000", "ICO", "TGA")
 
 
 def as_array(values: Any, what: str) -> Array:
@@ -46,7 +49,7 @@ def read_picture(path: Path) -> Image.Image:
     Pictures of one bit become grey. Palettes, transparency (RGBA, which is dropped) and CMYK become RGB. Colours of 16
     bits are read as 8 bits.
     """
-    with reading(path, "a picture"), Image.open(path) as image:
+    with reading(path, "a picture"), Image.open(path, formats=FORMATS) as image:
         image.load()
         return standard_picture(image)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.core.array_files import load_arrays
 from assay.core.errors import AssayError
 from assay.core.reading import is_there, reading
 from assay.stimuli.pictures import Array
@@ -150,7 +151,7 @@ def _arrays(path: Path) -> dict[str, Any]:
         arrays = hdf5_arrays(path)
     elif suffix in (".npy", ".npz"):
         with reading(path, "arrays"), path.open("rb") as handle:
-            loaded = np.load(handle, allow_pickle=False)
+            loaded = load_arrays(handle, path)
             arrays = {path.stem: loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
     else:
         raise AssayError(f"{path} is no file of RDMs: use {', '.join(SUFFIXES)}")

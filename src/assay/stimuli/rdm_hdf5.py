@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from assay.core.errors import optional
-from assay.core.reading import reading
+from assay.core.hdf5 import open_hdf5
+from assay.core.limits import require_array
 from assay.stimuli.pictures import Array
 from assay.stimuli.rdm_descriptors import rdm_names, stimulus_names
 from assay.stimuli.rdms import RdmSet, as_vectors
@@ -23,6 +23,7 @@ def hdf5_arrays(path: Path) -> dict[str, Array]:
 
     def visit(name: str, item: Any) -> None:
         if _is_array(item) and item.dtype.kind in "fiu" and not name.startswith("#"):
+            require_array(f"{path}: {name}", item.shape, item.dtype.itemsize)
             found[name] = np.asarray(item)
 
     _in_file(path, lambda file: file.visititems(visit))
@@ -35,6 +36,7 @@ def saved_by_rsatoolbox(path: Path) -> RdmSet | None:
     def read(file: Any) -> tuple[Any, dict[str, list[Any]], dict[str, list[Any]]] | None:
         if "dissimilarities" not in file or not _is_array(file["dissimilarities"]):
             return None
+        require_array(f"{path}: dissimilarities", file["dissimilarities"].shape, 8)
         of_rdms, of_stimuli = (_descriptors(file.get(f"{of}_descriptors", {})) for of in ("rdm", "pattern"))
         return np.asarray(file["dissimilarities"]), of_rdms, of_stimuli
 
@@ -59,6 +61,5 @@ def _is_array(item: Any) -> bool:
 
 
 def _in_file(path: Path, read: Callable[[Any], T]) -> T:
-    h5py = optional("h5py", "keras", f"{path.name}, a file of HDF5,")
-    with reading(path, "HDF5"), h5py.File(path, "r") as file:
+    with open_hdf5(path, "HDF5", f"{path.name}, a file of HDF5,") as file:
         return read(file)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from assay.core.array_files import load_arrays
 from assay.core.errors import AssayError, shown
 from assay.core.reading import is_file, reading
 from assay.stimuli.images import channels_first
@@ -131,13 +132,16 @@ def read_array(path: Path, argument: str) -> Array:
     """Read the one array of an ``.npy`` file; no code in the file is run."""
     if path.suffix != ".npy" or not is_file(path):
         raise AssayError(f"{argument} names {str(path)!r}, which is no .npy file here: give an array, or such a file")
-    return file_arrays(path)[""]
+    arrays = file_arrays(path)
+    if "" not in arrays:
+        raise AssayError(f"{argument} names {str(path)!r}, which holds arrays with names: call it .npz")
+    return arrays[""]
 
 
 def file_arrays(path: Path) -> dict[str, Array]:
     """Read all arrays of an ``.npz`` file by name, or that of an ``.npy`` file under the empty name."""
     with reading(path, "arrays"), path.open("rb") as handle:
-        content = np.load(handle, allow_pickle=False)
+        content = load_arrays(handle, path)
         return (
             {"": content} if isinstance(content, np.ndarray) else {name: np.asarray(content[name]) for name in content}
         )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+from torch import nn
 
 import kinds_of_network as kit
-from assay import Measure
+from assay import AssayError, Measure, Subject
 
 SAME_AS_PLAIN = ("`torch.compile`", "`nn.DataParallel`", "`torch.export.ExportedProgram`", "TorchScript")
 PLAIN = "convolutional, in-place ReLU"
@@ -49,3 +50,13 @@ def test_what_is_wrapped_around_a_network_changes_no_number(outcomes, kind):
 def test_the_page_has_every_measure_there_is():
     asked = {type(measure()).name for _, measure in kit.measures(kit.pictures(), None)}
     assert asked == {name for name, kind in Measure.known().items() if kind.__module__.startswith("assay.")}
+
+
+@pytest.mark.parametrize("overwritten", ["__getattr__", "named_modules", "named_parameters", "__hash__"])
+def test_a_module_whose_own_code_raises_is_said_to_be_the_users(overwritten):
+    def fails(*_, **__):
+        raise RuntimeError("mine")
+
+    odd = type("Odd", (nn.Module,), {overwritten: fails})()
+    with pytest.raises(AssayError, match=r"'Odd' cannot be used as a module of torch: .* RuntimeError: mine"):
+        Subject(odd)

@@ -9,6 +9,8 @@ from torch.export.unflatten import InterpreterModule
 from assay.core.errors import AssayError
 from assay.networks.imported.onnx_graph import ACTIVATIONS
 from assay.networks.imported.onnx_runtime import OnnxRuntimeNetwork
+from assay.subject.functions import is_function
+from assay.subject.hooks import module_path
 from assay.subject.subject import Subject
 
 AFFINE = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
@@ -45,8 +47,14 @@ def layer_module(subject: Subject, layer: str) -> nn.Module | None:
 
 
 def nonlinearity_after(subject: Subject, layer: str) -> str | None:
-    """Name of the activation that follows a layer with weights before the next such layer; None if there is none."""
-    for name in subject.layers[subject.layers.index(layer) + 1 :]:
+    """Name of the activation that follows a layer with weights before the next such layer; None if there is none.
+
+    It may be a module, or a function that the network's code calls: ``relu()``, ``relu()#2`` and so on.
+    """
+    calls = subject.calls
+    for name in calls[calls.index(layer) + 1 :]:
+        if is_function(module_path(name)):
+            return name
         module = layer_module(subject, name)
         if _has_weights(module):
             return None

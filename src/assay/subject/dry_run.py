@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from assay.core.arrays import batch_length, cloned, tensors_in, version
-from assay.subject.hooks import all_paths, layer_hooks
+from assay.subject.functions import is_function
+from assay.subject.hooks import ALL_FUNCTIONS, all_paths, layer_hooks, module_path
 from assay.subject.layers import ALL, Layers, choose_layers
 from assay.subject.network import Network
 
@@ -32,6 +33,8 @@ class DryRun:
             child, with the first layer that returned it.
         writes_input: Whether the network writes to its input.
         out_of_place: Whether its in-place activations can be switched to new memory without changing what it computes.
+        calls: The layers, and among them, in order of execution, the activations that are no modules but functions
+            which the network calls, such as ``relu()``.
     """
 
     layers: tuple[str, ...]
@@ -41,12 +44,18 @@ class DryRun:
     repeats: dict[str, str]
     writes_input: bool
     out_of_place: bool
+    calls: tuple[str, ...] = ()
 
     def choose(self, layers: Layers = ALL) -> list[str]:
-        """Names of the chosen layers in order of execution; see `assay.choose_layers`. ``"output"`` always exists."""
+        """Names of the chosen layers in order of execution; see `assay.choose_layers`.
+
+        ``"output"`` always exists; activations that are functions exist for who asks for them by name.
+        """
         named = [layers] if isinstance(layers, (str, int, float)) else layers
+        asked = [call for call in self.calls if call in named and call not in self.layers]
+        known = [call for call in self.calls if call in self.layers or call in asked] if asked else list(self.layers)
         also = [OUTPUT] if OUTPUT in named and OUTPUT not in self.layers else []
-        return choose_layers([*self.layers, *also], layers)
+        return choose_layers([*known, *also], layers)
 
 
 def dry_run(network: Network, ready: Any) -> DryRun:
@@ -64,7 +73,22 @@ def dry_run(network: Network, ready: Any) -> DryRun:
         repeats=_repeats(as_it_is.steps),
         writes_input=as_it_is.writes_input,
         out_of_place=out_of_place,
+        calls=_calls(network, ready, tuple(step.layer for step in as_it_is.steps)),
     )
+
+
+def _calls(network: Network, ready: Any, layers: tuple[str, ...]) -> tuple[str, ...]:
+    """The layers and the activations that are functions, in order of execution."""
+    calls: list[str] = []
+    places = {ALL_FUNCTIONS, *all_paths(network.module)}
+    try:
+        with network.undisturbed(), layer_hooks(network.module, places, lambda layer, _: calls.append(layer)):
+            network.forward(cloned(ready))
+    except Exception:  # a network that cannot be watched so is known by its modules
+        return layers
+    known = {*layers, *(call for call in calls if is_function(module_path(call)))}
+    ordered = tuple(call for call in calls if call in known)
+    return ordered + tuple(layer for layer in layers if layer not in ordered)
 
 
 class _Step(NamedTuple):

@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 from assay.core.arrays import cloned, first_tensor, with_first_tensor
 from assay.core.errors import AssayError
 from assay.subject.dry_run import OUTPUT, DryRun
-from assay.subject.hooks import all_paths, layer_hooks
+from assay.subject.hooks import ALL_FUNCTIONS, all_paths, layer_hooks
 from assay.subject.network import Network
 
 _MARK = torch.ops.aten.alias.default
@@ -113,10 +113,17 @@ class CapturedCut:
         return pytree.tree_unflatten(flat, self._out_spec)
 
 
-def capture(network: Network, known: DryRun, ready: Any) -> Graph:
-    """Export the network with a marker on every layer's output, in order of execution."""
+def capture(network: Network, known: DryRun, ready: Any, functions: bool = False) -> Graph:
+    """Export the network with a marker on every layer's output, in order of execution.
+
+    Args:
+        network: The network.
+        known: What is known of its layers.
+        ready: The batch to export it with.
+        functions: Whether to mark activations that are functions too: all ``known.calls``.
+    """
     marked: list[str] = []
-    layers = [layer for layer in known.layers if layer != OUTPUT]
+    layers = [layer for layer in (known.calls if functions else known.layers) if layer != OUTPUT]
 
     def mark(layer: str, returned: Any) -> Any:
         if layer not in layers:
@@ -128,10 +135,11 @@ def capture(network: Network, known: DryRun, ready: Any) -> Graph:
     args, kwargs = network.arguments(ready)
     shapes: Any = pytree.tree_map(lambda tensor: open_batch, kwargs or args)
     module = network.module
+    places = {*all_paths(module), ALL_FUNCTIONS} if functions else all_paths(module)
     first = next(iter(inspect.signature(module.forward).parameters.values()), None)
     if args and first is not None and first.kind is first.VAR_POSITIONAL:  # all of them are one argument
         shapes = (shapes,)
-    with network.undisturbed(), layer_hooks(module, all_paths(module), mark), _silence():
+    with network.undisturbed(), layer_hooks(module, places, mark), _silence():
         exported = torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=False)
     owner = exported.module()
     marks, nodes, inputs, outputs = [], [], [], []

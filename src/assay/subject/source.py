@@ -26,6 +26,7 @@ from assay.stimuli.transforms import transform_named
 from assay.subject.subject import Subject
 
 KINDS = "'package.module:factory', 'file.onnx', 'timm:name' or 'hf:name'"
+_NAMED = 3  # tensors in a sentence
 DTYPES = {
     "float32": torch.float32,
     "float64": torch.float64,
@@ -153,8 +154,8 @@ def load_weights(module: nn.Module, path: Path) -> None:
     state = {k: v for k, v in own.items() if k.endswith("num_batches_tracked")} | state
     missing, extra = sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys())
     if missing or extra:
-        parts = [f"lacks {missing[0]!r} and {len(missing) - 1} more" if missing else ""]
-        parts += [f"has {extra[0]!r} and {len(extra) - 1} more that the network lacks" if extra else ""]
+        parts = [f"lacks {_some(missing)}" if missing else ""]
+        parts += [f"has {_some(extra)} that the network lacks" if extra else ""]
         raise AssayError(
             f"weights={path} do not fit {type(module).__name__}: the file {', '.join(filter(None, parts))}"
         )
@@ -165,6 +166,12 @@ def load_weights(module: nn.Module, path: Path) -> None:
                 f"file and {tuple(own[key].shape)} in the network"
             )
     module.load_state_dict(dict(state))
+
+
+def _some(keys: list[str]) -> str:
+    """The first of some names of tensors, and how many more there are."""
+    named = ", ".join(map(repr, keys[:_NAMED]))
+    return f"{named} and {len(keys) - _NAMED} more" if len(keys) > _NAMED else named
 
 
 def _timm(name: str, args: Mapping[str, Any]) -> nn.Module:

@@ -106,19 +106,21 @@ class Split:
             raise AssayError(f"split cuts at one layer, but {self.layer!r} chooses {len(chosen)}")
         (layer,) = chosen
         plain = ReplacingCut(self.network, layer, known.writes_input)
-        if layer not in known.layers:  # the output, which is also that of a module
+        functions = layer not in known.layers and layer in known.calls
+        if layer not in known.layers and not functions:  # the output, which is also that of a module
             return plain
+        marked = known.calls if functions else known.layers
         # With the batch size left open, else (where the network's own code depends on it) at this very size.
         size = batch_length(ready)
         graphs = self._graphs.graphs
         failure: Exception | None = None
-        for key, captured_at in ((kind, 2), ((kind, size), size)):
+        for key, captured_at in (((kind, functions), 2), ((kind, functions, size), size)):
             try:
                 if isinstance(graph := graphs.get(key), Exception):
                     raise graph
                 if graph is None:
-                    graph = graphs[key] = capture(self.network, known, batch_rows(ready, captured_at))
-                cut = CapturedCut(graph, known.layers.index(layer), known.writes_input)
+                    graph = graphs[key] = capture(self.network, known, batch_rows(ready, captured_at), functions)
+                cut = CapturedCut(graph, marked.index(layer), known.writes_input)
                 _verify(cut, plain, ready)
             except Exception as error:  # capture may fail in any way; the plain cut always works
                 failure = error

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from assay.core.arrays import first_tensor, tensors_in
-from assay.core.errors import AssayError, shown
+from assay.core.errors import ANYTHING, AssayError, reason, shown
 from assay.core.fingerprint import fingerprint
 from assay.core.names import require_writable
 from assay.core.notebook import facts_as_html
@@ -83,8 +83,17 @@ class Subject:
         require_writable(name or "", "the name of a network")
         if not isinstance(recipe, str):
             raise AssayError(f"recipe={shown(recipe)} is no name of a recipe: give text, which may be empty")
-        self.network = Network(module, preprocess, device, dtype, channels_last)
-        for layer, _ in self.module.named_modules():
+        try:
+            self.network = Network(module, preprocess, device, dtype, channels_last)
+            layers = [layer for layer, _ in self.module.named_modules()]
+        except (AssayError, torch.OutOfMemoryError):
+            raise
+        except ANYTHING as error:  # a module may overwrite what every module of torch's has
+            called = name or type(module).__name__
+            raise AssayError(
+                f"{called!r} cannot be used as a module of torch: its own code raises {reason(error)}"
+            ) from error
+        for layer in layers:
             require_writable(layer, "the name of a layer")
         exported = isinstance(module, torch.export.ExportedProgram)
         self.name = name or type(module if exported else self.module).__name__
@@ -182,6 +191,12 @@ class Subject:
     def layers(self) -> list[str]:
         """Layer names in order of execution (a layer follows the layers inside it)."""
         return list(self._known().layers)
+
+    @property
+    def calls(self) -> list[str]:
+        """The layers, and among them the activations that are functions in the network's code, such as ``relu()``."""
+        known = self._known()
+        return list(known.calls or known.layers)
 
     @property
     def fingerprint(self) -> str:

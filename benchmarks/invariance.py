@@ -58,7 +58,7 @@ def bare() -> None:
 
 
 def assay() -> None:
-    """What the peer computes: one sign, no intervals."""
+    """One sign and no intervals, as the peer; but Z and its transforms alone, where the peer averages over all."""
     score(signs="positive", bootstrap=0)
 
 

@@ -6,6 +6,7 @@ from assay.measures.complexity.clusters import ClusterSeparation, davies_bouldin
 from assay.measures.complexity.margins import Margins
 from assay.measures.complexity.norms import Norms
 from assay.measures.complexity.sharpness import Sharpness
+from assay.measures.invariance.differences import invariance_differences
 from assay.measures.invariance.firing import firing_thresholds, invariance_scores, top_proportion_mean
 from assay.measures.invariance.measure import Invariance
 from assay.measures.matching import ObjectMatching, match
@@ -34,6 +35,7 @@ __all__ = [
     "firing_thresholds",
     "gi_score",
     "human_similarity",
+    "invariance_differences",
     "invariance_scores",
     "match",
     "next_frame_error",

@@ -141,6 +141,17 @@ class Measure(metaclass=MeasureType):
             raise AssayError(f"measure {name!r} does not say what a study takes from its table: define predictors()")
         return {Predictor(name): float(table[self.value].mean())}
 
+    def budget(self, table: pd.DataFrame) -> str:
+        """What the numbers of a table rest on, in words: how many inputs were shown, and how often.
+
+        Studies print it beside each number, since a measure that saw more inputs is less noisy. It is empty for a
+        measure that shows no labelled data.
+        """
+        if "n" not in table or not hasattr(self, "data"):
+            return ""
+        draws = getattr(self, "draws", None)
+        return f"{int(table['n'].max())} inputs" + (f" × {draws} draws" if isinstance(draws, int) else "")
+
     def plot(self, table: pd.DataFrame | Mapping[str, pd.DataFrame]) -> Plot:
         """Draw what the measure returned, with the charts that a report has of it.
 

@@ -100,7 +100,8 @@ class NextFrameError(Measure):
     def check(self, subject: Subject) -> None:
         """Check that the network predicts, that every clip has two frames, and that it takes two."""
         layer = _prediction_layer(subject)
-        for clip in self.sequences:
+        for number, clip in enumerate(self.sequences):
+            report("clips looked at", number, len(self.sequences))
             frames = list(islice(clip.checked_frames(), 2))
             _require_two(clip, len(frames))
         with showing("next-frame error shows videos"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -19,6 +19,13 @@ class Predictor(str):
     It is the text that tables show, and it stays the same however the measure is labelled, so that a combination of
     measures finds its parts by what they are.
 
+    Args:
+        quantity: What is measured.
+        of: What it is measured of.
+        layer: The layer at which it is measured.
+        direction: What the literature expects of networks with a larger generalization gap: 1, the number rises with
+            the gap, −1, it falls, or 0 where nothing is expected. It is no part of the text.
+
     Example:
         >>> Predictor("gi", of="intra", layer="0")
         'gi intra ℓ=0'
@@ -29,18 +36,22 @@ class Predictor(str):
     quantity: str
     of: str
     layer: str
+    direction: int
 
-    def __new__(cls, quantity: str, of: str = "", layer: str = "") -> Predictor:
+    def __new__(cls, quantity: str, of: str = "", layer: str = "", direction: int = 0) -> Predictor:
         """Make a key from its parts."""
         shown = " ".join(filter(None, (quantity, of, f"ℓ={layer}" if layer else "")))
         key = super().__new__(cls, shown)
         key.quantity = quantity
         key.of = of
         key.layer = layer
+        if direction not in (-1, 0, 1):
+            raise AssayError(f"direction={direction!r} of {shown!r} must be 1 (rises with the gap), −1 or 0")
+        key.direction = direction
         return key
 
-    def __getnewargs__(self) -> tuple[str, str, str]:  # type: ignore[override]
-        return self.quantity, self.of, self.layer
+    def __getnewargs__(self) -> tuple[str, str, str, int]:  # type: ignore[override]
+        return self.quantity, self.of, self.layer, self.direction
 
 
 def require_sample(samples: int | None, bootstrap: int) -> None:
@@ -68,8 +79,18 @@ def row(
     return {"quantity": quantity, "layer": layer, **numbers, "n": n, "status": status, **drawn}
 
 
-def chosen(table: pd.DataFrame, quantities: Iterable[str]) -> dict[Predictor, float]:
-    """The chosen quantities of the whole network, as far as the table has them; NaN where the status is not ok."""
+def chosen(
+    table: pd.DataFrame, quantities: Iterable[str], direction: int | Mapping[str, int] = 0
+) -> dict[Predictor, float]:
+    """The chosen quantities of the whole network, as far as the table has them; NaN where the status is not ok.
+
+    Args:
+        table: Rows of a measure.
+        quantities: The quantities to take.
+        direction: The direction of all of them, or of each by its name; 0 for those not named.
+    """
     whole = table[(table["layer"] == "") & table["quantity"].isin(list(quantities))]
     values = whole["value"].where(whole["status"] == "ok")
-    return dict(zip(map(Predictor, whole["quantity"]), values.astype(float), strict=True))
+    expected = {q: direction if isinstance(direction, int) else direction.get(q, 0) for q in whole["quantity"]}
+    keys = [Predictor(quantity, direction=expected[quantity]) for quantity in whole["quantity"]]
+    return dict(zip(keys, values.astype(float), strict=True))

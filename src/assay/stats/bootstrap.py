@@ -23,10 +23,12 @@ from typing import Any
 import numpy as np
 
 from assay.core.errors import AssayError, shown
+from assay.core.progress import report
 
 Array = np.ndarray[Any, Any]
 Seed = int | Sequence[int] | np.random.Generator
 COUNTS_AT_ONCE = 8_000_000
+_MANY = 10_000
 
 
 def picks(n: int, draws: int, seed: Seed = 0, *, strata: Array | None = None) -> Iterator[Array]:
@@ -48,7 +50,8 @@ def picks(n: int, draws: int, seed: Seed = 0, *, strata: Array | None = None) ->
     require_draws(draws)
     rng = generator(seed)
     if strata is None:
-        for _ in range(draws):
+        for done in range(draws):
+            _tell(done, draws)
             yield rng.integers(n, size=n)
         return
     if len(strata) != n:
@@ -56,7 +59,8 @@ def picks(n: int, draws: int, seed: Seed = 0, *, strata: Array | None = None) ->
     _, stratum, sizes = np.unique(strata, return_inverse=True, return_counts=True)
     by_stratum = np.argsort(stratum, kind="stable")
     first, size = (np.cumsum(sizes) - sizes)[stratum], sizes[stratum]
-    for _ in range(draws):
+    for done in range(draws):
+        _tell(done, draws)
         yield by_stratum[first + rng.integers(size)]
 
 
@@ -227,6 +231,12 @@ def require_spread(draws: int) -> None:
     require_draws(draws)
     if draws < 2:
         raise AssayError(f"draws={draws} show no spread: use 1000 or more")
+
+
+def _tell(done: int, draws: int) -> None:
+    """Report progress where there are so many draws that they may take long."""
+    if draws >= _MANY and done % 256 == 0:
+        report("resamples", done, draws)
 
 
 def _membership(n: int, groups: Array, among: Array) -> tuple[int, Array]:

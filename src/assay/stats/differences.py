@@ -90,7 +90,7 @@ def difference(a: Evidence, b: Evidence) -> Difference | None:
         error = _error_of_mean(apart, max(a.overlap, b.overlap))
         return Difference(float(apart.mean()), error, len(apart) - 1, True, len(apart))
     of_a, of_b = a.draws[np.isfinite(a.draws)], b.draws[np.isfinite(b.draws)]
-    if min(len(of_a), len(of_b)) < _FEWEST_DRAWS:
+    if min(len(of_a), len(of_b)) < _FEWEST_DRAWS or not min(a.df, b.df) > 0:
         return None
     paired = a.common and b.common and a.n == b.n and len(a.draws) == len(b.draws)
     if paired:
@@ -124,6 +124,8 @@ def interval(evidence: Evidence) -> tuple[float, float] | None:
     if evidence.proportion and evidence.n and np.isfinite(evidence.value):
         return wilson(evidence.value, evidence.n)
     draws = evidence.draws[np.isfinite(evidence.draws)]
+    if not evidence.df > 0:
+        return None
     if evidence.df < inf and len(draws) > 1:
         half = _quantile(0.975, evidence.df) * _error_of_draws(draws, evidence.df)
         return evidence.value - half, evidence.value + half

@@ -10,7 +10,9 @@ from torch import Tensor, nn
 
 from assay import AssayError, Invariance, Subject, evaluate, invariance_scores
 from assay.measures.gabor_fit import gabor
-from assay.measures.invariance.measure import STATUSES
+from assay.measures.invariance.layer_scores import STATUSES
+from assay.measures.invariance.unit_responses import near_from_responses
+from assay.report.document import LineChart
 from assay.stimuli import Family, Gratings, Images, NaturalVideo, ParametricTest, Sequences
 
 SCORES = ["score", "global_rate", "local_rate", "sign", "threshold", "status"]
@@ -55,7 +57,7 @@ def assert_equal_to_the_definition(measure: Invariance, subject: Subject, transf
 
 
 @pytest.mark.slow
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(
     st.integers(0, 10_000),
     st.sampled_from(["choose", "positive"]),
@@ -110,7 +112,7 @@ def test_video_neighbours_are_frames_of_the_same_clip_and_place():
         "fast": Sequences.of(c=rng.random((40, 12, 12))),
         "dim": Sequences.of(d=rng.random((9, 12, 12)) * 0.1),
     }
-    test = NaturalVideo(clips, patch=8, places=4, whitened=False)
+    test = NaturalVideo(clips, patch=8, places=4, whitened=False, pooled=True)
     subject = Subject(Small(1), "small")
     for signs in ("choose", "positive"):
         measure = Invariance(test, firing_rate=0.05, batch_size=50, signs=signs)
@@ -118,6 +120,33 @@ def test_video_neighbours_are_frames_of_the_same_clip_and_place():
             assert_equal_to_the_definition(measure, subject, transformation, among=test.among(transformation))
     units = measure.per_unit(subject)
     assert "silent" in set(units[units.transformation == "dim"].status)
+
+
+def test_each_transformation_of_a_video_is_a_test_of_its_own():
+    """Thresholds, firing rates and Z come from the clips of one transformation, unless they are pooled."""
+    rng = np.random.default_rng(0)
+    clips = {
+        "bright": Sequences.of(a=rng.random((60, 8, 8)), b=rng.random((45, 8, 8))),
+        "dim": Sequences.of(c=rng.random((30, 8, 8)) * 0.1 + np.linspace(0, 0.2, 30)[:, None, None]),
+    }
+    subject = Subject(Small(1), "small")
+    settings = {"firing_rate": 0.1, "near_max": 0.25, "batch_size": 50, "signs": "positive"}
+    measure = Invariance(NaturalVideo(clips, whitened=False), **settings)
+    ours = measure.per_unit(subject)
+    for name, sequences in clips.items():
+        alone = Invariance(NaturalVideo({name: sequences}, whitened=False), **settings)
+        expected = alone.per_unit(subject)
+        pd.testing.assert_frame_equal(ours[ours.transformation == name].reset_index(drop=True), expected)
+        assert_equal_to_the_definition(alone, subject, name)
+    own, pooled = (
+        Invariance(NaturalVideo(clips, whitened=False, pooled=pooled), layers=["mix"], **settings)(subject)
+        .set_index("transformation")
+        .loc["dim"]
+        for pooled in (False, True)
+    )
+    assert own.z_quantile == 1 / 30  # the first of three on which a unit fires
+    assert own.clips == own.z_clips == 1
+    assert pooled.silent > 0 or pooled.z_quantile > 0.05
 
 
 @pytest.mark.slow
@@ -190,7 +219,8 @@ def test_every_unit_is_counted_under_one_status():
     table = Invariance(Gratings(6, phases=20, orientations=5))(Subject(Odd(), "odd"))
     row = table.iloc[0]
     assert [row[s.replace(" ", "_")] for s in STATUSES] == [5, 0, 3, 0, 0, 0, 1]
-    assert row.units == 9 and row.n == 1 and row.low <= row.score <= row.high
+    assert row.units == 9 and row.n == 1 and row.score > 0
+    assert np.isnan(row.held_out) and np.isnan(row.held_out_low)  # one stimulus in Z: nothing can be held out
 
 
 def test_a_layer_of_nothing_but_nan_is_undefined_and_said_to_be_so():
@@ -239,9 +269,11 @@ def test_intervals_are_reproducible_and_narrow_with_units():
     measure = Invariance(Gratings(8), layers="1")
     again = measure(many)
     pd.testing.assert_frame_equal(measure(many), again)
-    width = [(t.high - t.low).mean() for t in (measure(few), again)]
+    width = [(t.held_out_high - t.held_out_low).mean() for t in (measure(few), again)]
     assert width[1] < width[0]
-    assert Invariance(Gratings(8), layers="1", bootstrap=0)(many)[["low", "high"]].isna().all(axis=None)
+    assert (
+        Invariance(Gratings(8), layers="1", bootstrap=0)(many)[["held_out_low", "held_out_high"]].isna().all(axis=None)
+    )
 
 
 def test_pictures_are_the_stimuli_that_drive_the_best_unit():
@@ -299,12 +331,12 @@ def test_frames_of_a_clip_are_drawn_together():
         clips = {f"clip{i}": np.clip(x + 0.4 * rng.random((frames, 1, 6, 6), dtype=np.float32), 0, 1)
                  for i, x in enumerate(noisy)}  # fmt: skip
         video = NaturalVideo({"still": Sequences.of(**clips)}, whitened=False, reach=1)
-        assert (np.bincount(video.blocks()) == frames).all()
+        assert (np.bincount(video.blocks("still")) == frames).all()
         torch.manual_seed(0)
         subject = Subject(nn.Sequential(nn.Flatten(), nn.Linear(36, 40)), "linear")
         measure = Invariance(video, layers=["1"], firing_rate=0.1, near_max=1.0, signs="positive", bootstrap=400)
         row = measure(subject).iloc[0]
-        return float(row["high"] - row["low"])
+        return float(row["held_out_high"] - row["held_out_low"])
 
     # Drawn one by one, four times the frames would halve the width; a third more or less is chance.
     assert width(16) > 0.67 * width(4)
@@ -316,8 +348,47 @@ def test_how_many_stimuli_a_score_rests_on_is_said(tmp_path):
 
     pictures = np.random.default_rng(0).random((1000, 1, 6, 6)).astype(np.float32)
     test = ParametricTest(Images(pictures), (Family("rotation", (-10.0, 10.0)),))
-    net = torch.nn.Sequential(torch.nn.Conv2d(1, 4, 3), torch.nn.ReLU())
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Conv2d(1, 4, 3), torch.nn.Tanh())
     run = evaluate(Subject(net, "net"), {"few": Invariance(test, bootstrap=0)}, tmp_path)
     assert (run.table("few")["z"] == 1).all()
     warned = section("few", run.manifest.measures["few"], run)
     assert any("rests on 1 stimulus" in str(block) for block in warned)
+    assert not any("near-maximal" in str(block) for block in warned)  # one of ten is what was asked for
+    # With one stimulus in Z nothing can be held out: the scores themselves are drawn, without a band.
+    (chart,) = (block for block in warned if isinstance(block, LineChart))
+    assert "held-out" not in chart.caption and all(point.band is None for _, line in chart.lines for point in line)
+    assert all(len(line) == len(run.table("few")) for _, line in chart.lines)
+
+
+def test_a_report_says_where_z_is_not_near_maximal_and_draws_magnitudes_over_their_range(tmp_path):
+    from assay.report.measures.invariance import section
+
+    rng = np.random.default_rng(0)
+    clips = {
+        "bright": Sequences.of(**{f"b{i}": rng.random((60, 6, 6), dtype=np.float32) for i in range(6)}),
+        "dim": Sequences.of(**{f"d{i}": 0.5 * rng.random((60, 6, 6), dtype=np.float32) for i in range(6)}),
+    }
+    torch.manual_seed(0)
+    net = Subject(nn.Sequential(nn.Flatten(), nn.Linear(36, 12)), "net")
+    blocks = {}
+    for pooled in (False, True):
+        test = NaturalVideo(clips, whitened=False, reach=3, pooled=pooled)
+        measure = Invariance(test, layers=["1"], firing_rate=0.05, near_max=0.1, bootstrap=100, details=True)
+        run = evaluate(net, {"video": measure}, tmp_path / str(pooled))
+        blocks[pooled] = section("video", run.manifest.measures["video"], run)
+    assert not any("near-maximal" in str(block) for block in blocks[False])
+    assert any("dim: Z is not near-maximal" in str(block) for block in blocks[True])
+    charts = [block for block in blocks[False] if isinstance(block, LineChart)]
+    assert [chart.x_range for chart in charts] == [None, (-3, 3), None, (-3, 3)]
+    assert "held-out" in charts[0].caption and charts[0].lines[0][1][0].band is not None
+
+
+@pytest.mark.parametrize("details", [False, True])
+def test_a_single_unit_with_one_stimulus_in_z_is_looked_at_again(details):
+    """One pair is an array of one, not a number."""
+    responses = np.zeros((50, 1))
+    responses[7] = 1.0
+    found = near_from_responses(responses, 1, 0.02, 1, np.ones(50, dtype=bool), np.arange(50)[:, None], details)
+    assert found.stimulus.tolist() == [7] and found.local.tolist() == [1.0] and found.at_least.tolist() == [1]
+    assert found.fires is None if not details else found.fires.tolist() == [[True]]

@@ -214,9 +214,12 @@ class AugmentationRobustness(Measure):
         return [accuracy, drop]
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
-        """Take the whole penalty, the mean drop and the drop of each augmentation, named ``augmentation …``."""
+        """Take the whole penalty, the mean drop and the drop of each augmentation, named ``augmentation …``.
+
+        They are expected to rise with the gap (Aithal et al. 2021).
+        """
         values = chosen(table, ["penalty", "mean drop", *(f"{name} drop" for name in self.augmentations)])
-        return {Predictor(f"augmentation {name}"): value for name, value in values.items()}
+        return {Predictor(f"augmentation {name}", direction=1): value for name, value in values.items()}
 
     def _rows(self, outcomes: Array) -> Iterator[dict[str, Any]]:
         right = outcomes[:, :1]

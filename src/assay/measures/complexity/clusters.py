@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from assay.core.arrays import as_tensor
 from assay.core.errors import AssayError
+from assay.core.progress import report
 from assay.measures.base import Measure, batch_size, require_batch_size
 from assay.measures.evidence import Measured
 from assay.measures.table import NAN, Predictor, row
@@ -141,7 +142,8 @@ class ClusterSeparation(Measure):
         indices: list[float] = []
         rounds_with_a_single_image = 0
         rounds_with_one_class = 0
-        for _ in range(self.rounds):
+        for done in range(self.rounds):
+            report(f"{subject.name}: rounds", done, self.rounds)
             drawn = rng.permutation(len(self.data))[: self.images]
             labels = self.data.labels[drawn]
             counts = np.unique_counts(labels).counts
@@ -174,8 +176,12 @@ class ClusterSeparation(Measure):
         return [Evidence(name, float(only["value"]), "", "lower", items, n=n, status=status, overlap=overlap)]
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
-        """Take the mean Davies–Bouldin index over rounds."""
-        return {Predictor(QUANTITY): float(table["value"].item())}
+        """Take the mean Davies–Bouldin index over rounds, expected to rise with the gap (Natekar & Sharma 2020)."""
+        return {Predictor(QUANTITY, direction=1): float(table["value"].item())}
+
+    def budget(self, table: pd.DataFrame) -> str:
+        """How many images each round takes, and how many rounds there are."""
+        return f"{self.images} inputs × {self.rounds} rounds"
 
     def _chosen(self, subject: Subject) -> str:
         if self.layer is None:

@@ -200,11 +200,17 @@ class Margins(Measure):
         return output + [replace(evidence, common=evidence.n == output[0].n) for evidence in inside]
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
-        """Take the quantities of the output, and the normalised margins, each named with its layer."""
+        """Take the quantities of the output, and the normalised margins, each named with its layer.
+
+        Margins are expected to fall with the gap, and their inverse to rise (Bartlett et al. 2017, Jiang et al. 2019).
+        Of the accuracy on these data nothing is expected.
+        """
         inside = table[table["quantity"].str.startswith("normalised")]
         names = inside["quantity"] + " at " + inside["layer"]
-        return chosen(table, table["quantity"]) | dict(
-            zip(map(Predictor, names), inside["value"].astype(float), strict=True)
+        directions = dict.fromkeys(table["quantity"], -1) | {"accuracy": 0, "log inverse squared margin": 1}
+        keys = [Predictor(name, direction=-1) for name in names]
+        return chosen(table, table["quantity"], directions) | dict(
+            zip(keys, inside["value"].astype(float), strict=True)
         )
 
     def _chosen(self, subject: Subject) -> list[str]:

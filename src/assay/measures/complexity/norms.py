@@ -202,8 +202,14 @@ class Norms(Measure):
         return [replace(one, exact=True) for one in from_rows(measured, [(name, name, "") for name in names])]
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
-        """Take every quantity of the whole network."""
-        return chosen(table, table["quantity"])
+        """Take every quantity of the whole network.
+
+        Norms and stable ranks are expected to rise with the gap, as the bounds that they come from do (Bartlett et al.
+        2017, Neyshabur et al. 2018). Of the counts of weights and layers nothing is expected: larger networks
+        generalize no worse (Neyshabur et al. 2015).
+        """
+        counts = dict.fromkeys(("parameters", "layers", "vc dimension"), 0)
+        return chosen(table, table["quantity"], dict.fromkeys(table["quantity"], 1) | counts)
 
     def _layers(self, subject: Subject) -> Affine:
         affine = affine_layers(subject, self.shape)

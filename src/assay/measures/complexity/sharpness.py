@@ -172,8 +172,11 @@ class Sharpness(Measure):
         ]
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
-        """Take the logarithm of the inverse squared size of every kind."""
-        return chosen(table, (f"log inverse squared {kind}" for kind in self.kinds))
+        """Take the logarithm of the inverse squared size of every kind.
+
+        It is expected to rise with the gap: sharper minima generalize worse (Keskar et al. 2017, Jiang et al. 2020).
+        """
+        return chosen(table, (f"log inverse squared {kind}" for kind in self.kinds), 1)
 
     def _rows(self, perturbed: PerturbedWeights, kind: Kind) -> Iterator[dict[str, Any]]:
         unperturbed = perturbed.right({})
@@ -218,7 +221,8 @@ class Sharpness(Measure):
         u = {k: b * start[k] for k, b in box.items()}
         rate = 2.5 / self.ascent  # enough to cross the box
         right_by_step = []
-        for _ in range(self.ascent):
+        for done in range(self.ascent):
+            report(f"{perturbed.subject.name}: steps up the loss", done, self.ascent)
             gradient, right = perturbed.gradient(u)
             right_by_step.append(right)
             u = {k: (u[k] + rate * b * gradient[k].sign()).clamp(-b, b) for k, b in box.items()}

@@ -167,6 +167,10 @@ class SignedScores:
         """Whether each unit has a score."""
         return np.isin(self.status, SCORED)
 
+    def preference(self, rate: float) -> Array:
+        """How much each unit prefers this sign whatever its score: 2 where it meets the firing rate, 0 without one."""
+        return np.where(self.defined, 1 + (self.global_rate <= (1 + SLACK) * rate), 0)
+
     @property
     def score(self) -> Array:
         """The invariance score S = L / G of each unit, NaN where it is undefined."""
@@ -176,12 +180,7 @@ class SignedScores:
 
 def choose_sign(scores_by_sign: Sequence[SignedScores], rate: float, finite: Array) -> pd.DataFrame:
     """Choose the sign of each unit: one that meets the firing rate, then the larger score, then the positive sign."""
-    best = scores_by_sign[0]
-    chosen = np.zeros(len(finite), dtype=np.int64)
-    for i, other in enumerate(scores_by_sign[1:], start=1):
-        a, b = (np.where(s.defined, 1 + (s.global_rate <= (1 + SLACK) * rate), 0) for s in (best, other))
-        # Equal but for rounding is equal: then the sign stays positive.
-        chosen[(b > a) | ((b == a) & (b > 0) & (other.score > best.score * (1 + 1e-12)))] = i
+    chosen, _ = better_sign([s.score for s in scores_by_sign], [s.preference(rate) for s in scores_by_sign])
     columns = {
         "score": [s.score for s in scores_by_sign],
         "global_rate": [np.where(s.defined, s.global_rate, np.nan) for s in scores_by_sign],
@@ -196,6 +195,23 @@ def choose_sign(scores_by_sign: Sequence[SignedScores], rate: float, finite: Arr
     table["threshold"] = np.where(finite, table["threshold"], np.nan)
     table["status"] = np.where(finite, table["status"], "not finite")
     return pd.DataFrame(table)
+
+
+def better_sign(scores: Sequence[Array], preferences: Sequence[Array]) -> tuple[Array, Array]:
+    """The number of the sign that each unit has, and its score with that sign; NaN where no sign has a score.
+
+    Args:
+        scores: The scores of all units, for each sign.
+        preferences: What counts before the score: a larger one wins, and 0 is no score.
+    """
+    best, chosen = scores[0], np.zeros(len(scores[0]), dtype=np.int64)
+    rank = np.where(np.isfinite(best), preferences[0], 0)
+    for i, other in enumerate(scores[1:], start=1):
+        its = np.where(np.isfinite(other), preferences[i], 0)
+        # Equal but for rounding is equal: then the sign stays positive.
+        better = (its > rank) | ((its == rank) & (its > 0) & (other > best * (1 + 1e-12)))
+        best, rank, chosen = np.where(better, other, best), np.where(better, its, rank), np.where(better, i, chosen)
+    return chosen, np.where(rank > 0, best, np.nan)
 
 
 def top_proportion_mean(scores: Tensor | Array, p: float) -> float:

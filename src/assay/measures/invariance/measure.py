@@ -5,8 +5,9 @@ Goodfellow, Le, Saxe, Lee, Ng 2009, "Measuring invariances in deep networks".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,21 +16,13 @@ import torch
 
 from assay.core.errors import AssayError
 from assay.measures.base import Measure, batch_size, require_batch_size
-from assay.measures.evidence import DRAWS, Measured
-from assay.measures.invariance.firing import (
-    SIGNS,
-    SignedScores,
-    Signs,
-    choose_sign,
-    firing_count,
-    near_count,
-    top_count,
-    top_proportion_mean,
-)
-from assay.measures.invariance.passes import Passes
-from assay.measures.invariance.unit_responses import NearMaximal, UnitResponses, Units
+from assay.measures.evidence import Measured
+from assay.measures.invariance.differences import score_of
+from assay.measures.invariance.firing import SIGNS, Signs, near_count, top_count
+from assay.measures.invariance.layer_scores import NOT_PER_STIMULUS, Asked, LayerScores
+from assay.measures.invariance.passes import Passes, require_enough
+from assay.measures.invariance.unit_responses import Units
 from assay.measures.table import Predictor
-from assay.stats.bootstrap import crossed_picks, percentile_interval
 from assay.stats.evidence import Evidence
 from assay.stimuli.invariance_test import InvarianceTest
 from assay.stimuli.pictures import strip
@@ -39,7 +32,6 @@ from assay.subject.subject import Subject
 from assay.subject.taking import showing
 
 Array = np.ndarray[Any, Any]
-STATUSES = ("ok", "tied", "constant", "sparse", "always on", "silent", "not finite")
 _STIMULI_IN_PICTURE = 6
 
 
@@ -50,12 +42,21 @@ class Invariance(Measure):
     All layers are measured in one pass over the stimuli (a parametric test then shows their transforms). Units are
     scored as by `invariance_scores`; a layer's score is Inv_p, the mean of its best-scoring proportion ``top``.
 
-    Table: one row per layer and transformation. ``score`` is Inv_p with a 95 % interval ``low``, ``high`` (bootstrap
-    over units and stimuli), ``n`` the units it is the mean of, ``z`` how many stimuli the score of a unit rests on
-    (the median over units of |Z|), ``mean_score`` the mean over all defined units and ``p10`` … ``p90`` their
-    distribution, ``negative`` the share of units with sign −1. ``units`` is how many units the layer has, and the
-    columns named as the statuses of `invariance_scores` how many of them had each. ``best_unit``, its ``best_score``
-    and ``pictures`` (PNG) show the stimuli that drive the best unit most.
+    Table: one row per layer and transformation.
+
+    - ``score`` is Inv_p, and ``n`` the units it is the mean of. ``held_out`` is what units chosen so score on stimuli
+      that did not choose them (`held_out_score`), with its 95 % interval ``held_out_low``, ``held_out_high``
+      (bootstrap over units and blocks of stimuli) and the degrees of freedom ``df`` of that interval. ``stimuli`` is
+      how many were shown.
+    - ``mean_score`` is Inv_1, the mean over all units that have a score, with ``mean_held_out`` and its interval
+      likewise; ``p10`` … ``p90`` are the distribution of scores, ``negative`` is the share of units with sign −1.
+    - ``z`` is how many stimuli the score of a unit rests on (the median over units of |Z|), ``z_clips`` from how many
+      blocks (clips of a video, trajectories of gratings, pictures) they come, ``clips`` the blocks in the Z of any
+      unit, and ``z_quantile`` the share of all stimuli that drive a unit at least as much as the last of its Z: above
+      ``near_max`` times ``firing_rate``, Z is not what drives it most.
+    - ``units`` is how many units the layer has, and the columns named as the statuses of `invariance_scores` how many
+      of them had each. ``best_unit``, its ``best_score`` and ``pictures`` (PNG) show what drives the best unit most.
+
     ``status``: ``ok``, ``undefined`` (no unit has a score), ``not per stimulus`` (the layer's output does not have one
     entry per stimulus).
 
@@ -69,10 +70,14 @@ class Invariance(Measure):
         units: Which units of a layer are scored: ``"all"``; ``"channels"`` (of each channel its largest response over
             positions); ``"centre"`` (of each channel the unit at the central position).
         bootstrap: Number of resamples for the intervals; 0 for none.
-        seed: Seed of the bootstrap's random draws.
+        seed: Seed of the random draws: of what is held out together, and of the bootstrap.
         batch_size: Number of stimuli per pass; by default 32 on a CPU and 256 on a GPU.
         frames: Number of frames for which a network of videos is shown each stimulus. The response to the first is
             dropped; each unit at each of the others counts as one.
+        details: Whether the table also has, as arrays, the ``unit_score``, ``unit_sign``, ``unit_status``,
+            ``unit_selectivity`` (lifetime sparseness) and ``unit_width`` (how far it is invariant) of every unit, and
+            the firing rate at each of the ``magnitudes``, as a mean over the best units (``firing_by_magnitude``) and
+            over all (``mean_firing_by_magnitude``). `per_unit` has the former, one row per unit.
     """
 
     test: InvarianceTest
@@ -86,6 +91,7 @@ class Invariance(Measure):
     seed: int = 0
     batch_size: int | None = None
     frames: int = FRAMES
+    details: bool = False
 
     name: ClassVar[str] = "invariance"
     value: ClassVar[str] = "score"
@@ -106,10 +112,11 @@ class Invariance(Measure):
 
     def check(self, subject: Subject) -> None:
         """Check that there are enough stimuli, that the network takes one, and that the layers exist."""
-        firing_count(len(self.test), self.firing_rate)
-        with showing("invariance shows pictures"):
-            stimulus = torch.from_numpy(next(self.test.batches(1)))
-            visit_stills(subject, stimulus, lambda layer, output: None, self.layers, frames=self.frames)
+        for test in self.test.parts():
+            require_enough(test, self.firing_rate)
+            with showing("invariance shows pictures"):
+                stimulus = torch.from_numpy(next(test.batches(1)))
+                visit_stills(subject, stimulus, lambda layer, output: None, self.layers, frames=self.frames)
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Show the stimuli of the test; one row per layer and transformation."""
@@ -117,36 +124,41 @@ class Invariance(Measure):
 
     def measured(self, subject: Subject) -> Measured:
         """Show the stimuli of the test; the table, and its scores in resamples of the stimuli and of the units."""
-        rng = np.random.default_rng(self.seed)
         rows, shown = [], []
-        for labels, scores, pairs in self._scored(subject):
-            rows.append(labels | self._row(scores, pairs, rng))
-            driving = (
-                np.zeros(0, dtype=np.int64) if pairs is None else pairs.stimulus[pairs.unit == rows[-1]["best_unit"]]
+        for labels, scores in self._scored(subject):
+            row = (
+                dict(NOT_PER_STIMULUS) if scores is None else scores.row(self._seed_of_units(subject, labels["layer"]))
             )
-            shown.append(driving[:_STIMULI_IN_PICTURE])
+            rows.append(labels | row | (scores.details() if self.details and scores is not None else {}))
+            none = np.zeros(0, dtype=np.int64)
+            driving = none if scores is None else scores.driving(row["best_unit"], _STIMULI_IN_PICTURE)
+            shown.append((self.test if scores is None else scores.asked.test, driving))
         measured = Measured.of(rows)
-        return Measured(measured.table.assign(pictures=self._pictures(shown)), measured.draws)
+        return Measured(measured.table.assign(pictures=_pictures(shown)), measured.draws)
 
     def evidence(self, measured: Measured) -> list[Evidence]:
-        """The invariance score of the last layer, for every transformation."""
+        """The score of the last layer on held-out stimuli, for every transformation."""
         evidence = []
         table = measured.table.reset_index(drop=True)
-        for name, rows in table[table["score"].notna()].groupby("transformation", sort=False):
+        for name, rows in table[table["held_out"].notna()].groupby("transformation", sort=False):
             number = int(str(rows["order"].idxmax()))
-            last = rows.loc[[number]]
-            draws = measured.draws.get(number, np.zeros(0))
-            quantity, score, n = f"invariance to {name}, last layer", float(last["score"].item()), int(last["n"].item())
-            # Units are drawn too, and no two networks have the same: their resamples are not common.
-            evidence.append(Evidence(quantity, score, "", "higher", draws=draws, n=n, common=False))
+            evidence.append(replace(score_of(measured, number), quantity=f"invariance to {name}, last layer"))
         return evidence
 
     def per_unit(self, subject: Subject) -> pd.DataFrame:
-        """The scores of single units (see `invariance_scores`): one row per layer, transformation and unit."""
+        """The scores of single units (see `invariance_scores`): one row per layer, transformation and unit.
+
+        With ``details``, also their ``selectivity`` and ``width``.
+        """
         frames = []
-        for labels, scores, _ in self._scored(subject):
-            if scores is not None:
-                frames.append(pd.DataFrame(labels | {"unit": np.arange(len(scores))}).join(scores))
+        for labels, scores in self._scored(subject):
+            if scores is None:
+                continue
+            frame = pd.DataFrame(labels | {"unit": np.arange(len(scores.units))}).join(scores.units)
+            if self.details:
+                details = scores.details()
+                frame = frame.assign(selectivity=details["unit_selectivity"], width=details["unit_width"])
+            frames.append(frame)
         return pd.concat(frames, ignore_index=True)
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
@@ -162,119 +174,48 @@ class Invariance(Measure):
 
     # -- showing --------------------------------------------------------------------------------------
 
-    def _scored(self, subject: Subject) -> Iterator[tuple[dict[str, Any], pd.DataFrame | None, NearMaximal | None]]:
-        """The labels of each row of the table, the scores of its units, and Z of their chosen signs."""
+    def _scored(self, subject: Subject) -> Iterator[tuple[dict[str, Any], LayerScores | None]]:
+        """The labels of each row of the table, and the scores of its units; None where the layer has no units."""
         with subject.showing():
-            passes = Passes(
-                self.test,
-                subject,
-                self.layers,
-                batch_size(subject, self.batch_size),
-                firing_rate=self.firing_rate,
-                near_max=self.near_max,
-                signs=self.signs,
-                units=self.units,
-                frames=self.frames,
-            )
-            with showing("invariance shows pictures"):
-                passes.show()
-            for transformation, near_by_layer in passes.near().items():
-                scored = {layer: _scores(passes.responses[layer], nears) for layer, nears in near_by_layer.items()}
-                for order, layer in enumerate(passes.layers):
-                    labels = {"layer": layer, "order": order, "test": self.test.name, "transformation": transformation}
-                    yield labels, *scored.get(passes.repeats.get(layer, layer), (None, None))
+            for test in self.test.parts():
+                passes = Passes(
+                    test,
+                    subject,
+                    self.layers,
+                    batch_size(subject, self.batch_size),
+                    firing_rate=self.firing_rate,
+                    near_max=self.near_max,
+                    signs=self.signs,
+                    units=self.units,
+                    frames=self.frames,
+                    details=self.details,
+                )
+                with showing("invariance shows pictures"):
+                    passes.show()
+                for transformation, near_by_layer in passes.near().items():
+                    asked = Asked(test, transformation, self.top, self.bootstrap, self.seed)
+                    scored = {
+                        layer: LayerScores(passes.responses[layer], nears, asked)
+                        for layer, nears in near_by_layer.items()
+                    }
+                    for order, layer in enumerate(passes.layers):
+                        labels = {"layer": layer, "order": order, "test": test.name, "transformation": transformation}
+                        yield labels, scored.get(passes.repeats.get(layer, layer))
 
-    # -- rows -----------------------------------------------------------------------------------------
-
-    def _row(self, scores: pd.DataFrame | None, pairs: NearMaximal | None, rng: np.random.Generator) -> dict[str, Any]:
-        if scores is None or pairs is None:
-            empty = dict.fromkeys(("score", "low", "high", "mean_score", "p10", "p25", "p50", "p75", "p90"), np.nan)
-            counts = {_column(status): 0 for status in STATUSES}
-            none = {"best_unit": -1, "best_score": np.nan, "status": "not per stimulus"}
-            return empty | {"n": 0, "z": 0.0, "negative": np.nan, "units": 0} | counts | none
-        values = scores["score"].to_numpy()
-        defined = values[np.isfinite(values)]
-        draws = self._draws(scores, pairs, rng)
-        low, high = percentile_interval(draws[np.isfinite(draws)])
-        quantiles = np.quantile(defined, (0.1, 0.25, 0.5, 0.75, 0.9)) if len(defined) else [np.nan] * 5
-        best = int(np.nanargmax(values)) if len(defined) else -1
-        return {
-            "score": top_proportion_mean(values, self.top),
-            "low": float(low),
-            "high": float(high),
-            "n": top_count(len(defined), self.top),
-            "z": float(np.median(np.unique_counts(pairs.unit).counts)) if len(pairs.unit) else 0.0,
-            "mean_score": float(defined.mean()) if len(defined) else np.nan,
-            **dict(zip(("p10", "p25", "p50", "p75", "p90"), map(float, quantiles), strict=True)),
-            "negative": float((scores["sign"] == -1).sum() / len(defined)) if len(defined) else np.nan,
-            "units": len(values),
-            **{_column(status): int((scores["status"] == status).sum()) for status in STATUSES},
-            "best_unit": best,
-            "best_score": float(values[best]) if best >= 0 else np.nan,
-            "status": "ok" if len(defined) else "undefined",
-            DRAWS: draws,
-        }
-
-    def _draws(self, scores: pd.DataFrame, pairs: NearMaximal, rng: np.random.Generator) -> Array:
-        """Inv_p in every resample: stimuli (the same draw for all units) and units are drawn anew.
-
-        Thresholds stay as they are. A unit none of whose Z is drawn is left out of that resample. Stimuli that belong
-        together (the frames of a clip) are drawn together.
-        """
-        defined = np.flatnonzero(np.isfinite(scores["score"]))
-        if not self.bootstrap or len(defined) < 2:
-            return np.zeros(0)
-        order = np.argsort(pairs.unit, kind="stable")
-        stimulus, local = pairs.stimulus[order], pairs.local[order]
-        starts = np.flatnonzero(np.diff(pairs.unit[order], prepend=-1))  # one run of pairs for each defined unit
-        rate = scores["global_rate"].to_numpy()[defined]
-        blocks, units = self.test.blocks(), len(defined)
-        block = stimulus if blocks is None else blocks[stimulus]
-        n = len(self.test) if blocks is None else int(blocks.max()) + 1
-        means = np.empty(self.bootstrap)
-        for b, (blocks_drawn, units_drawn) in enumerate(crossed_picks((n, units), self.bootstrap, rng)):
-            weight = np.bincount(blocks_drawn, minlength=n).astype(np.float64)[block]
-            with np.errstate(invalid="ignore", divide="ignore"):
-                drawn = np.add.reduceat(weight * local, starts) / (np.add.reduceat(weight, starts) * rate)
-            means[b] = top_proportion_mean(drawn[units_drawn], self.top)
-        return means
-
-    def _pictures(self, shown: list[Array]) -> list[bytes]:
-        """A picture for each row of the stimuli that drive its best unit most; each stimulus is made or read once."""
-        wanted = np.unique(np.concatenate(shown))
-        pictures = self.test.pictures(wanted) if len(wanted) else []
-        by_number = dict(zip(wanted.tolist(), pictures, strict=True))
-        return [strip([by_number[n] for n in row.tolist()]) if len(row) else b"" for row in shown]
+    def _seed_of_units(self, subject: Subject, layer: str) -> tuple[int, ...]:
+        """Seeds of the resamples of a layer's units: no two networks or layers have the same units."""
+        return (
+            self.seed,
+            zlib.crc32(subject.name.encode("utf-8", "replace")),
+            zlib.crc32(layer.encode("utf-8", "replace")),
+        )
 
 
-def _scores(responses: UnitResponses, nears: dict[int, NearMaximal]) -> tuple[pd.DataFrame, NearMaximal]:
-    """The scores of a layer's units, and Z of the sign chosen for each."""
-    signed = [
-        SignedScores(sign, near.thresholds, near.firing / responses.n, _mean_local(near), near.status)
-        for sign, near in nears.items()
-    ]
-    scores = choose_sign(signed, responses.asked / responses.n, responses.finite)
-    return scores, _chosen(scores, nears)
-
-
-def _mean_local(near: NearMaximal) -> Array:
-    """The local rate L of each unit: the mean over its Z."""
-    count = np.bincount(near.unit, minlength=len(near.status))
-    total = np.bincount(near.unit, near.local, minlength=len(near.status))
-    with np.errstate(invalid="ignore"):
-        return np.asarray(total / count)
-
-
-def _chosen(scores: pd.DataFrame, nears: dict[int, NearMaximal]) -> NearMaximal:
-    """Z of all units, each with the sign chosen for it."""
-    parts = []
-    for sign, near in nears.items():
-        in_chosen_sign = (scores["sign"].to_numpy() == sign)[near.unit]
-        parts.append((near.unit[in_chosen_sign], near.stimulus[in_chosen_sign], near.local[in_chosen_sign]))
-    unit, stimulus, local = (np.concatenate(p) for p in zip(*parts, strict=True))
-    first = next(iter(nears.values()))
-    return NearMaximal(first.thresholds, first.firing, first.status, unit, stimulus, local)
-
-
-def _column(status: str) -> str:
-    return status.replace(" ", "_")
+def _pictures(shown: Sequence[tuple[InvarianceTest, Array]]) -> list[bytes]:
+    """A picture for each row of the stimuli that drive its best unit most; each stimulus is made or read once."""
+    pictures: dict[int, dict[int, Array]] = {}
+    for test in {id(test): test for test, _ in shown}.values():
+        wanted = np.unique(np.concatenate([numbers for one, numbers in shown if one is test]))
+        made = test.pictures(wanted) if len(wanted) else []
+        pictures[id(test)] = dict(zip(wanted.tolist(), made, strict=True))
+    return [strip([pictures[id(test)][n] for n in row.tolist()]) if len(row) else b"" for test, row in shown]

@@ -50,6 +50,7 @@ class Passes:
         signs: Signs,
         units: Units,
         frames: int = FRAMES,
+        details: bool = False,
     ) -> None:
         self.test = test
         self.subject = subject
@@ -60,11 +61,12 @@ class Passes:
         self.signs = signs
         self.units = units
         self.frames = frames
+        self.details = details
         self.responses: dict[str, UnitResponses] = {}
         self.layers: list[str] = []
         self.repeats: dict[str, str] = {}
         self._not_per_stimulus: set[str] = set()
-        firing_count(len(test), firing_rate)
+        require_enough(test, firing_rate)
 
     def show(self) -> None:
         """Show all stimuli once, and keep of every layer the largest responses of its units."""
@@ -81,7 +83,7 @@ class Passes:
         """Add what a layer did with a batch of ``count`` stimuli to the responses of its units."""
         if self._fits(layer, output, count):
             if layer not in self.responses:
-                self.responses[layer] = UnitResponses(len(self.test), self.firing_rate, self.signs)
+                self.responses[layer] = UnitResponses(len(self.test), self.firing_rate, self.signs, self.details)
             self.responses[layer].extend(responses_of(output, self.units))
 
     def near(self) -> dict[str, dict[str, dict[int, NearMaximal]]]:
@@ -107,6 +109,7 @@ class Passes:
                         self.near_max,
                         transformation.eligible,
                         transformation.table,
+                        self.details,
                     )
                     nears[name][layer][sign] = replace_units(near, units[asked], replacement)
         if isinstance(self.test, OpenTest):
@@ -122,7 +125,7 @@ class Passes:
         for sign in kept.signs:
             near, beyond = kept.near(sign, self.near_max, transformation.eligible)
             if transformation.table is not None:
-                near = replace(near, local=kept.local_rates(sign, near, transformation.table))
+                near = kept.with_local_rates(sign, near, transformation.table, self.details)
             nears[sign] = near
             unknown |= beyond
             met |= np.isin(near.status, SCORED) & (near.firing <= (1 + SLACK) * kept.asked)
@@ -176,7 +179,7 @@ class Passes:
         if not len(wanted):
             return
         lookups = {
-            layer: [_FiringOnTransforms(sign, near, wanted) for sign, near in nears.items()]
+            layer: [_FiringOnTransforms(sign, near, wanted, self.details) for sign, near in nears.items()]
             for layer, nears in near_by_layer.items()
         }
         one = torch.from_numpy(test.pictures(wanted[:1])).to(self.subject.device)
@@ -196,7 +199,15 @@ class Passes:
         for layer, by_sign in lookups.items():
             for lookup in by_sign:
                 near = near_by_layer[layer][lookup.sign]
-                near_by_layer[layer][lookup.sign] = replace(near, local=lookup.local_rates())
+                near_by_layer[layer][lookup.sign] = replace(near, local=lookup.local_rates(), fires=lookup.fires())
+
+
+def require_enough(test: InvarianceTest, firing_rate: float) -> None:
+    """Refuse a test of too few stimuli for the firing rate, by an error that names its transformations."""
+    try:
+        firing_count(len(test), firing_rate)
+    except AssayError as error:
+        raise AssayError(f"the {test.name} test of {', '.join(test.transformations)}: {error}") from None
 
 
 class _Transformation:
@@ -211,8 +222,9 @@ class _Transformation:
 class _FiringOnTransforms:
     """Counts, for the pairs (unit, z) of a layer and sign, how often the unit fires on the transforms of z."""
 
-    def __init__(self, sign: int, near: NearMaximal, shown: Array) -> None:
+    def __init__(self, sign: int, near: NearMaximal, shown: Array, details: bool) -> None:
         self.sign = sign
+        self.details = details
         place = np.searchsorted(shown, near.stimulus)
         self.order = np.argsort(place, kind="stable")
         self.place = place[self.order]
@@ -230,6 +242,7 @@ class _FiringOnTransforms:
         self.step = units * torch.arange(magnitudes, device=device)[:, None]
         self.limit = self.limit.to(responses)  # thresholds are responses: nothing is lost
         self.fired = self.fired.to(device)
+        self.along = torch.zeros((len(self.place), magnitudes) if self.details else 0, dtype=torch.bool, device=device)
 
     def count(self, responses: Tensor, first: int, magnitudes: int) -> None:
         """Add the responses to all magnitudes of the stimulus at place ``first``, then of the next, and so on."""
@@ -242,12 +255,23 @@ class _FiringOnTransforms:
         places = self.column[low:high] - first * self.row + self.step
         values = responses.reshape(-1).index_select(0, places.reshape(-1)).view_as(places)  # twice as fast as take
         limit = self.limit[low:high]
-        torch.sum(values > limit if self.sign > 0 else values < limit, 0, out=self.fired[low:high])
+        fires = values > limit if self.sign > 0 else values < limit
+        torch.sum(fires, 0, out=self.fired[low:high])
+        if self.details:
+            self.along[low:high] = fires.T
 
     def local_rates(self) -> Array:
         """The local rate of each pair, in the order in which the pairs were given."""
         back = np.empty(len(self.order))
         back[self.order] = self.fired.cpu().numpy() / max(self.magnitudes, 1)
+        return back
+
+    def fires(self) -> Array | None:
+        """Whether the unit of each pair fires at each magnitude, in the order in which the pairs were given."""
+        if not self.details or not self.magnitudes:
+            return None
+        back = np.empty(self.along.shape, dtype=bool)
+        back[self.order] = self.along.cpu().numpy()
         return back
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -33,14 +34,20 @@ def responses_of(output: Tensor, units: Units) -> Tensor:
 
 @dataclass(frozen=True)
 class NearMaximal:
-    """Thresholds, firing and status of units of one sign; Z as pairs (unit, stimulus), with a local rate each."""
+    """Thresholds, firing and status of units of one sign; Z as pairs (unit, stimulus), with a local rate each.
+
+    ``at_least`` is the number of stimuli that drive a unit at least as much as the last of its Z. ``fires`` is, where
+    it was asked for, whether the unit fires on each stimulus of T(z): pairs × |T|, in the order of the trajectory.
+    """
 
     thresholds: Array
     firing: Array
     status: Array
+    at_least: Array
     unit: Array
     stimulus: Array
     local: Array
+    fires: Array | None = None
 
 
 class UnitResponses:
@@ -50,8 +57,10 @@ class UnitResponses:
     reached: memory grows with units, not with stimuli.
     """
 
-    def __init__(self, n: int, firing_rate: float, signs: Signs) -> None:
+    def __init__(self, n: int, firing_rate: float, signs: Signs, details: bool = False) -> None:
         self.n = n
+        self.details = details
+        self.sums: dict[int, tuple[Tensor, Tensor]] = {}  # of the responses above zero, and of their squares
         self.asked = firing_count(n, firing_rate)
         self.shown = 0
         self.firing_rate = firing_rate
@@ -72,6 +81,10 @@ class UnitResponses:
                 values = responses if sign > 0 else -responses
                 self.top[sign].extend(values)
                 self._count_ties(sign, values, largest)
+                if self.details:
+                    above = values.clamp_min(0).double()
+                    sums = (above.sum(0), above.square().sum(0))
+                    self.sums[sign] = tuple(map(torch.add, sums, self.sums[sign])) if self.shown else sums  # type: ignore[assignment]
             self.extreme[sign] = largest
         self.shown += len(responses)
 
@@ -101,6 +114,17 @@ class UnitResponses:
     def finite(self) -> Array:
         """Whether each unit only ever gave finite responses."""
         return (self.extreme[1].isfinite() & self.extreme[-1].isfinite()).cpu().numpy()
+
+    def sparseness(self, sign: int) -> Array:
+        """Lifetime sparseness of each unit: (1 − (Σr/n)² / (Σr²/n)) / (1 − 1/n), r = max(s·h, 0).
+
+        0 where the unit responds to all stimuli alike, 1 where it responds to one alone; NaN where it never responds.
+
+        Vinje & Gallant 2000, "Sparse coding and decorrelation in primary visual cortex during natural vision".
+        """
+        first, second = (total.cpu().numpy() / self.n for total in self.sums[sign])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray((1 - first**2 / second) / (1 - 1 / self.n))
 
     def _kept(self, sign: int) -> tuple[Tensor, Tensor, Tensor]:
         """The largest responses, their stimuli, and whether the unit fires on them; all three kept × units."""
@@ -142,55 +166,85 @@ class UnitResponses:
         usable = torch.from_numpy(np.isin(status, SCORED)).to(values.device)
         pairs = pairs[usable[pairs[:, 0]]]
         unit, stimulus = pairs[:, 0].cpu().numpy(), stimuli.T[pairs[:, 0], pairs[:, 1]].cpu().numpy()
-        rates = (thresholds.cpu().numpy(), firing.cpu().numpy(), status)
+        at_least = (values >= cutoff).sum(0)
+        rates = (thresholds.cpu().numpy(), firing.cpu().numpy(), status, at_least.cpu().numpy())
         return NearMaximal(*rates, unit, stimulus, np.full(len(unit), np.nan)), unknown
 
-    def local_rates(self, sign: int, near: NearMaximal, trajectories: Array) -> Array:
-        """For each pair (unit, z) the share of T(z) on which the unit fires; T(z) are rows padded with −1."""
+    def with_local_rates(self, sign: int, near: NearMaximal, trajectories: Array, details: bool) -> NearMaximal:
+        """With, for each pair (unit, z), the share of T(z) on which the unit fires; T(z) are rows padded with −1.
+
+        Args:
+            sign: The sign of the units.
+            near: The pairs.
+            trajectories: T(z) of every stimulus.
+            details: Whether to keep on which stimuli of T(z) the unit fires.
+        """
         values, stimuli, fires = self._kept(sign)
         table = torch.from_numpy(trajectories).to(values.device)
         unit, stimulus = (torch.from_numpy(a).to(values.device).long() for a in (near.unit, near.stimulus))
         local = torch.empty(len(unit), dtype=torch.float64, device=values.device)
+        fired = torch.empty((len(unit), table.shape[1]) if details else 0, dtype=torch.bool, device=values.device)
         step = max(_CHUNK // self.n, 1)
         for start in range(0, values.shape[1], step):
             columns = slice(start, start + step)
             laid_out = torch.zeros((self.n, fires[:, columns].shape[1]), dtype=torch.bool, device=values.device)
             laid_out.scatter_(0, stimuli[:, columns], fires[:, columns])
             pairs = ((unit >= start) & (unit < start + step)).nonzero()[:, 0]
-            local[pairs] = _shares(laid_out, unit[pairs] - start, stimulus[pairs], table)
-        return local.cpu().numpy()
+            for some, hit, of in _hits(laid_out, unit[pairs] - start, stimulus[pairs], table):
+                local[pairs[some]] = hit.sum(1).double() / of
+                if details:
+                    fired[pairs[some]] = hit
+        return replace(near, local=local.cpu().numpy(), fires=fired.cpu().numpy() if details else None)
 
 
 def near_from_responses(
-    responses: Array, sign: int, firing_rate: float, near_max: int | float, eligible: Array, trajectories: Array | None
+    responses: Array,
+    sign: int,
+    firing_rate: float,
+    near_max: int | float,
+    eligible: Array,
+    trajectories: Array | None,
+    details: bool = False,
 ) -> NearMaximal:
     """The near-maximal stimuli Z from all responses of a few units (stimuli × units), for units with many ties."""
     fired = fire(sign * responses, firing_rate, near_max, eligible)
     stimulus, unit = np.nonzero(fired.near & np.isin(fired.status, SCORED))
     order = np.lexsort((stimulus, -sign * responses[stimulus, unit], unit))  # what drives a unit most comes first
     stimulus, unit = stimulus[order], unit[order]
-    local = np.full(len(unit), np.nan)
+    local, along = np.full(len(unit), np.nan), None
     if trajectories is not None:
         laid_out, *rest = (torch.from_numpy(a) for a in (fired.fires, unit, stimulus, trajectories))
-        local = _shares(laid_out, *rest).numpy()
-    return NearMaximal(fired.thresholds, fired.fires.sum(axis=0), fired.status, unit, stimulus, local)
+        along = np.zeros((len(unit), trajectories.shape[1] if details else 0), dtype=bool)
+        for some, hit, of in _hits(laid_out, *rest):
+            local[some.numpy()] = (hit.sum(1).double() / of).numpy()
+            if details:
+                along[some.numpy()] = hit.numpy()
+    last = np.where(fired.near, sign * responses, np.inf).min(axis=0)
+    at_least = (sign * responses >= last).sum(axis=0)
+    rates = (fired.thresholds, fired.fires.sum(axis=0), fired.status, at_least)
+    return NearMaximal(*rates, unit, stimulus, local, along if details else None)
 
 
-def _shares(fires: Tensor, unit: Tensor, stimulus: Tensor, trajectories: Tensor) -> Tensor:
-    """For each pair (unit, z) the share of T(z) on which the unit fires; ``fires`` is stimuli × units."""
-    pieces = [torch.empty(0, dtype=torch.float64, device=fires.device)]
+def _hits(
+    fires: Tensor, unit: Tensor, stimulus: Tensor, trajectories: Tensor
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """For some pairs (unit, z) at a time: their numbers, whether the unit fires on each of T(z), and |T(z)|.
+
+    ``fires`` is stimuli × units.
+    """
     size = max(_CHUNK // (8 * trajectories.shape[1]), 1)
     for pairs in torch.split(torch.arange(len(unit), device=fires.device), size):
         path = trajectories[stimulus[pairs]]
-        hit = fires[path.clamp_min(0), unit[pairs][:, None]] & (path >= 0)
-        pieces.append(hit.sum(1).double() / (path >= 0).sum(1))
-    return torch.cat(pieces)
+        yield pairs, fires[path.clamp_min(0), unit[pairs][:, None]] & (path >= 0), (path >= 0).sum(1)
 
 
 def replace_units(near: NearMaximal, units: Array, replacement: NearMaximal) -> NearMaximal:
     """A copy of ``near`` in which the units numbered ``units`` are those of ``replacement``."""
-    columns = {name: getattr(near, name).copy() for name in ("thresholds", "firing", "status")}
+    columns = {name: getattr(near, name).copy() for name in ("thresholds", "firing", "status", "at_least")}
     for name, column in columns.items():
         column[units] = getattr(replacement, name)
     pairs = {"unit": units[replacement.unit], "stimulus": replacement.stimulus, "local": replacement.local}
-    return NearMaximal(**columns, **{name: np.concatenate([getattr(near, name), new]) for name, new in pairs.items()})
+    joined = {name: np.concatenate([getattr(near, name), new]) for name, new in pairs.items()}
+    both = near.fires is not None and replacement.fires is not None
+    fires = np.concatenate([near.fires, replacement.fires]) if both else None
+    return NearMaximal(**columns, **joined, fires=fires)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -140,9 +140,13 @@ class _Batch:
     def outcomes(self, layer: str | None) -> Iterator[tuple[Perturbation, Tensor]]:
         """Outcomes of every perturbation of a layer, magnitudes × inputs: 1 if right, 0 if wrong, −1 if not finite."""
         cut = self._cut(layer)
+        # Not an attribute: a cut refers to its batch, and in a circle both would stay in memory until it is swept.
+        first: _Cut | None = None
         for perturbation in self.points:
             at_first = layer is None and perturbation.affine and self._commutes(perturbation)
-            yield perturbation, self._curve(perturbation, self._cut_at_first if at_first else cut)
+            if at_first and first is None:
+                first = self._cut(self.cuts.first)
+            yield perturbation, self._curve(perturbation, first if at_first and first is not None else cut)
 
     def _cut(self, layer: str | None) -> _Cut:
         if layer is None:
@@ -195,10 +199,6 @@ class _Batch:
                 self.cuts.stacks[layer] = False
         return _Cut(output, rest, at_once if self.cuts.stacks[layer] else 1)
 
-    @cached_property
-    def _cut_at_first(self) -> _Cut:
-        return self._cut(self.cuts.first)
-
     def _commutes(self, perturbation: Perturbation) -> bool:
         """Whether perturbing the output of the first affine layer is perturbing the input; tried on the first batch.
 
@@ -232,7 +232,12 @@ class _Batch:
         alphas = [random.new_full((len(self.labels),), alpha) for alpha in points if alpha != identity]
         alphas.append(random)
         passes = [alphas[start : start + cut.at_once] for start in range(0, len(alphas), cut.at_once)]
-        outcomes = torch.cat([self._right(cut.rest(_joined([change(alpha) for alpha in few]))) for few in passes])
+        parts = []
+        for number, few in enumerate(passes):
+            if number % 64 == 63:  # so many magnitudes that a batch takes long
+                report(f"{self.subject.name}: magnitudes", number, len(passes))
+            parts.append(self._right(cut.rest(_joined([change(alpha) for alpha in few]))))
+        outcomes = torch.cat(parts)
         if identity not in points:
             return outcomes
         if self.plain is None:

@@ -184,9 +184,13 @@ class PerturbationResponse(Measure):
         return Measured.of(rows)
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
-        """Take the scores of every curve, under names such as ``gi intra ℓ=0``."""
+        """Take the scores of every curve, under names such as ``gi intra ℓ=0``.
+
+        Gi is expected to rise with the gap, Pal and accuracies of perturbed inputs to fall (Schiff et al. 2021, §3.2).
+        """
         scores = table[table["quantity"].isin(SCORES)]
-        keys = map(Predictor, scores["quantity"], scores["perturbation"], scores["layer"])
+        directions = [1 if quantity == "gi" else -1 for quantity in scores["quantity"]]
+        keys = map(Predictor, scores["quantity"], scores["perturbation"], scores["layer"], directions)
         return dict(zip(keys, scores["value"], strict=True))
 
     # -- rows -----------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from assay.core.arrays import as_tensor
 from assay.core.errors import AssayError
+from assay.core.progress import report
 from assay.measures.base import Measure, batch_size, require_batch_size
 from assay.measures.evidence import Measured
 from assay.measures.straightness.streaming import PIXELS, follow
@@ -129,7 +130,8 @@ class Straightness(Measure):
 
     def check(self, subject: Subject) -> None:
         """Check that every clip has three frames, that the network takes a frame, and that the layers exist."""
-        for clip in self.sequences:
+        for number, clip in enumerate(self.sequences):
+            report("clips looked at", number, len(self.sequences))
             _require_three(clip, sum(1 for _ in islice(clip.checked_frames(), 3)))
         if isinstance(self.sequences, Texts):
             first = as_tensor(self.sequences.texts[0].ids)[None]

@@ -1,0 +1,85 @@
+"""Differences in invariance between two networks, or two layers, that were shown the same stimuli."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from assay.core.errors import AssayError, nearest
+from assay.measures.evidence import Measured
+from assay.stats.differences import difference
+from assay.stats.evidence import Evidence
+
+_OF = {"best units": "held_out", "all units": "mean_held_out"}
+
+
+def score_of(measured: Measured, number: int, of: str = "best units") -> Evidence:
+    """The score on held-out stimuli in one row of the table of `assay.Invariance`, with its resamples."""
+    row = measured.table.iloc[number]
+    draws = measured.draws.get(number, np.zeros((0, len(_OF))))[:, list(_OF).index(of)]
+    df = float(row["df"] if of == "best units" else row["mean_df"])
+    return Evidence("invariance", float(row[_OF[of]]), "", "higher", draws=draws, n=int(row["stimuli"]), df=df)
+
+
+def invariance_differences(
+    one: Measured, other: Measured, layer: str | None = None, other_layer: str | None = None
+) -> pd.DataFrame:
+    """How much more invariant one layer is than another, on held-out stimuli, for every transformation that both have.
+
+    Both were shown the same stimuli, whose resamples are the same: d ± t·s, with s the standard deviation of the
+    differences over resamples of the stimuli; units are drawn for each layer by itself.
+
+    Args:
+        one: What `Invariance.measured` found of a network.
+        other: What it found of another network, or the same again to compare two layers of one network.
+        layer: The layer of the first; by default its last.
+        other_layer: The layer of the second; by default its last.
+
+    Returns:
+        One row per transformation, for the best units (p as measured) and for all (p = 1): ``score`` and
+        ``other_score`` on held-out stimuli, their ``difference`` with its 95 % interval ``low``, ``high``, and whether
+        it is ``paired``. NaN where there are too few resamples or clips to tell.
+
+    Example:
+        ```python
+        found = measure.measured(network)
+        assay.invariance_differences(found, found, "layer4", "layer1")
+        ```
+    """
+    first, second = (_rows_of(m, name) for m, name in ((one, layer), (other, other_layer)))
+    shared = [name for name in first if name in second]
+    if not shared:
+        raise AssayError(f"the two share no transformation: {', '.join(first)} and {', '.join(second)}")
+    rows = []
+    for name in shared:
+        (a, a_layer), (b, b_layer) = first[name], second[name]
+        for of in _OF:
+            x, y = score_of(one, a, of), score_of(other, b, of)
+            apart = difference(x, y)
+            low, high = (np.nan, np.nan) if apart is None else apart.interval()
+            rows.append(
+                {
+                    "transformation": name,
+                    "of": of,
+                    "layer": a_layer,
+                    "other_layer": b_layer,
+                    "score": x.value,
+                    "other_score": y.value,
+                    "difference": x.value - y.value,
+                    "low": low,
+                    "high": high,
+                    "paired": apart is not None and apart.paired,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _rows_of(measured: Measured, layer: str | None) -> dict[str, tuple[int, str]]:
+    """The row of a layer for each transformation, with the layer's name."""
+    table = measured.table.reset_index(drop=True)
+    known = list(dict.fromkeys(table["layer"]))
+    if layer is not None and layer not in known:
+        raise AssayError(f"no layer {layer!r} was measured{nearest(layer, known)}")
+    chosen = table[table["layer"] == (known[-1] if layer is None else layer)]
+    numbers = np.flatnonzero(table["layer"] == chosen["layer"].iloc[0]).tolist()
+    return dict(zip(chosen["transformation"], zip(numbers, chosen["layer"], strict=True), strict=True))

@@ -1,0 +1,65 @@
+"""Paired differences in invariance: stimuli are drawn once for both, units for each by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from assay import AssayError, Invariance, Subject, invariance_differences
+from assay.stimuli import NaturalVideo, Sequences
+
+
+@pytest.fixture(scope="module")
+def measure() -> Invariance:
+    rng = np.random.default_rng(0)
+    clips = {}
+    for i in range(24):
+        steps = rng.normal(0, 0.05 + 0.02 * i, (20, 64))
+        clips[f"clip{i}"] = (rng.normal(size=64) + steps.cumsum(0)).reshape(20, 8, 8).astype(np.float32)
+    return Invariance(NaturalVideo({"time": Sequences.of(**clips)}, whitened=False), firing_rate=0.1, near_max=0.5)
+
+
+def network(name: str, units: int, seed: int) -> Subject:
+    """Its units are much alike, and like those of the others: clips make more of a difference than units."""
+    common = torch.randn(64, generator=torch.Generator().manual_seed(0))
+    first = nn.Linear(64, units)
+    with torch.no_grad():
+        own = torch.randn(units, 64, generator=torch.Generator().manual_seed(seed))
+        first.weight.copy_((common + 0.3 * own) / 40)  # far from where tanh saturates
+        first.bias.zero_()
+    return Subject(nn.Sequential(nn.Flatten(), first, nn.Tanh()), name, example=(1, 8, 8))
+
+
+def test_what_stimuli_have_in_common_drops_out(measure):
+    """Of two networks that see clips alike the difference is surer than if each had been shown clips of its own."""
+    one, other = (measure.measured(network(name, 60, seed)) for name, seed in (("a", 1), ("b", 2)))
+    table = invariance_differences(one, other)
+    assert table["of"].tolist() == ["best units", "all units"] and table["paired"].all()
+    row = table.iloc[1]
+    last = [m.table.iloc[-1] for m in (one, other)]
+    assert row.difference == pytest.approx(last[0].mean_held_out - last[1].mean_held_out)
+    assert row.low < row.difference < row.high and row.low < 0 < row.high  # the same kind of network
+    apart = np.hypot(*[(r.mean_held_out_high - r.mean_held_out_low) / 2 for r in last])
+    assert (row.high - row.low) / 2 < 0.8 * apart
+
+
+def test_layers_of_one_network_and_networks_with_other_numbers_of_units(measure):
+    found = measure.measured(network("a", 40, 1))
+    same = invariance_differences(found, found, "2", "1")
+    # tanh only rounds, so that hardly a unit fires otherwise; which units are drawn differs all the same
+    assert same["difference"].abs().max() < 1 and (same["low"] < 0).all() and (same["high"] > 0).all()
+    assert invariance_differences(found, measure.measured(network("b", 7, 1)))["paired"].all()
+
+
+def test_what_cannot_be_compared_is_one_clear_sentence(measure):
+    found = measure.measured(network("a", 10, 1))
+    with pytest.raises(AssayError, match="no layer '9' was measured"):
+        invariance_differences(found, found, "9")
+    clips = {"a": np.random.default_rng(0).random((40, 8, 8), dtype=np.float32)}
+    video = NaturalVideo({"other": Sequences.of(**clips)}, whitened=False)
+    elsewhere = Invariance(video, firing_rate=0.1).measured(network("a", 10, 1))
+    with pytest.raises(AssayError, match="share no transformation: time and other"):
+        invariance_differences(found, elsewhere)
+    assert np.isnan(invariance_differences(elsewhere, elsewhere)["low"]).all()  # one clip tells nothing

@@ -53,7 +53,7 @@ def plan_of(name: str, folder: str, small: bool) -> CorpusPlan:
     levels = {"augmentation": ("none", "rotation full"), "batch_size": (20, 40)}[third]
     grid = {"depth": (1, 2), "learning_rate": (0.01, 0.003), third: levels}
     digits = replace(plan.data, path=Path(folder) / "digits.npz", train=120, test=60)
-    fixed = {**plan.fixed, "width": 4, "epochs": 3, "stop_accuracy": None, "precision": "float32"}
+    fixed = {**plan.fixed, "width": 4, "epochs": 1, "stop_accuracy": None, "precision": "float32"}
     fixed |= {} if "batch_size" in grid else {"batch_size": 20}
     return replace(plan, data=digits, grid=grid, fixed=fixed, device="cpu", at_once=2)
 

@@ -1,13 +1,13 @@
 """Reproduce "Predicting deep neural network generalization with perturbation response curves" (Schiff et al. 2021).
 
     cd reproductions/perturbation-response-2021
-    python reproduce.py all      # or one of fashion, cifar10, invariance, tables, figures
+    python reproduce.py all      # or some of fashion, cifar10, invariance, tables, figures
 
 The first three parts train the corpora of the plans beside this file, ask everything of every network and write the
 answers (CSV); they need a GPU. Networks are asked in the cells of a run, ``runs/CORPUS/asked``: a part that was broken
 off goes on where it was. ``tables`` scores the answers, ``figures`` draws: both from the tables alone, on any machine.
 ``data/fashion-mnist`` is Debian's /usr/share/datasets/fashion-mnist, ``data/cifar10.npz`` is what cifar10.py makes.
-With --small all of it runs in a minute or two on a CPU, on scikit-learn's digits, for the tests: too small to learn
+With --small all of it runs in about a minute on a CPU, on scikit-learn's digits, for the tests: too small to learn
 from.
 """
 
@@ -194,9 +194,9 @@ def perturbed(corpus: TrainedCorpus, kind: str, scale: Scale) -> pd.DataFrame:
 
 
 def main() -> None:
-    """One part, or all."""
+    """Some parts, or all, in the order in which they need each other."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=[*PARTS, "all"])
+    parser.add_argument("parts", nargs="+", choices=[*PARTS, "all"])
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--out", type=Path, default=HERE)
     parser.add_argument("--corpora", default=str(HERE / "runs"), help="where the networks go")
@@ -207,7 +207,7 @@ def main() -> None:
     scale = scale if given.processes is None else replace(scale, processes=given.processes)
     if scale.small:
         write_digits(given.corpora)
-    for part in PARTS if given.part == "all" else (given.part,):
+    for part in PARTS if "all" in given.parts else sorted(given.parts, key=PARTS.index):
         if part in CORPORA:
             ask_corpus(part, given.out, given.corpora, scale)
         elif part == "invariance":

@@ -41,7 +41,7 @@ def table_one(name: str, out: Path, scale: Scale) -> None:
     gap, grid = table["gap"], table[hyper]
     numbers = with_combinations(table.iloc[:, table.columns.get_loc("status") + 1 :])  # the measures come last
     ranking = rank(numbers, gap, grid, Scoring(draws=scale.draws))
-    write(out, f"{name}_ranking", ranking.assign(cmi_chance=chance_level(gap, grid, draws=2 * scale.draws)))
+    write(out, f"{name}_ranking", ranking.assign(cmi_chance=chance_level(gap, grid, "cmi", draws=2 * scale.draws)))
     whole = numbers[ranking["measure"][ranking["status"] == "ok"]]
     write(out, f"{name}_comparisons", compared("mixup", whole, gap, grid, scale))
     write(out, f"{name}_gap", pd.DataFrame(explained(gap, grid)))
@@ -110,7 +110,7 @@ def table_three(out: Path, scale: Scale) -> None:
             good = good.reset_index(drop=True)
             ranked = rank(good[list(SCORES)], good["gap"], good[hyper], Scoring(draws=scale.draws))
             if "cmi" in ranked:  # else there are too few networks
-                ranked["cmi_chance"] = chance_level(good["gap"], good[hyper], draws=2 * scale.draws)
+                ranked["cmi_chance"] = chance_level(good["gap"], good[hyper], "cmi", draws=2 * scale.draws)
                 comparisons = compared("gi", good[list(SCORES)], good["gap"], good[hyper], scale)
                 pairs.append(comparisons.assign(corpus=name, perturbation=kind))
             cells.append(ranked.assign(corpus=name, perturbation=kind))

@@ -44,6 +44,7 @@ _HOME = {
     "from_rsatoolbox": "assay.stimuli.rdms",
     "gi_score": "assay.measures.perturbation.scores",
     "human_similarity": "assay.measures.similarity.measure",
+    "invariance_differences": "assay.measures.invariance.differences",
     "invariance_scores": "assay.measures.invariance.firing",
     "linear_cka": "assay.measures.similarity.alignment",
     "load_plan": "assay.plans.plan",
@@ -114,6 +115,7 @@ __all__ = [
     "from_rsatoolbox",
     "gi_score",
     "human_similarity",
+    "invariance_differences",
     "invariance_scores",
     "linear_cka",
     "load_plan",
@@ -160,6 +162,7 @@ if _typing.TYPE_CHECKING:
     from assay.measures.complexity.margins import Margins
     from assay.measures.complexity.norms import Norms
     from assay.measures.complexity.sharpness import Sharpness
+    from assay.measures.invariance.differences import invariance_differences
     from assay.measures.invariance.firing import firing_thresholds, invariance_scores, top_proportion_mean
     from assay.measures.invariance.measure import Invariance
     from assay.measures.matching import ObjectMatching, match

@@ -31,10 +31,16 @@ def assay(*words, expect: int = 0, cwd=None) -> subprocess.CompletedProcess[str]
 
 @pytest.fixture(scope="module")
 def twins(tmp_path_factory):
-    """The small plan, run by the command line."""
+    """The small plan, made smaller still, run by the command line."""
     place = tmp_path_factory.mktemp("twins")
     plan = yaml.safe_load(PLAN.read_text())
     plan["protocol"] |= {"ratings": list(RATINGS), "curve": [0.0, 1.0], "k": 2, "bootstrap": 200}
+    plan["video"]["generated"] |= {"training": 48, "test": 36, "frames": [14, 18]}
+    convolutional, subspace = (team["video"] for team in plan["teams"])
+    convolutional["learner"]["parameters"] |= {"epochs": 1, "blocks": 12}
+    subspace["learner"]["parameters"] |= {"iterations": 30}
+    for parts in (plan["evaluators"]["video"], convolutional, subspace):
+        parts["classifier"]["parameters"]["grid"]["C"] = [100.0]
     (place / "plan.yaml").write_text(yaml.safe_dump(plan))
     done = assay("run", place / "plan.yaml", "--processes", "2", "--json")
     return place, json.loads(done.stdout)
@@ -95,6 +101,7 @@ def test_check_lists_runs_and_conformance(tmp_path):
     plan = yaml.safe_load(PLAN.read_text())
     del plan["video"]
     plan["measures"] = []
+    plan["protocol"]["ratings"] = list(RATINGS)
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
     said = json.loads(assay("check", tmp_path / "plan.yaml", "--run", tmp_path / "kept", "--json").stdout)
     assert len([r for r in said["runs"] if r["task"] == "text:Overall" and "." not in r["run"]]) == 11
@@ -176,6 +183,7 @@ def test_checks_are_kept_in_the_plans_folder_if_it_is_there(tmp_path, monkeypatc
 
     plan = yaml.safe_load(PLAN.read_text()) | {"measures": []}
     del plan["video"]
+    plan["protocol"]["ratings"] = list(RATINGS)
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
     folder = tmp_path / "runs" / "twins-small"
     if there:

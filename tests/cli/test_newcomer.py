@@ -175,10 +175,10 @@ def test_a_plan_that_is_none_is_one_sentence(tmp_path, kind, command):
 
 
 def test_a_plan_that_may_not_be_read_is_one_sentence(monkeypatch):
-    def forbidden(*_: object, **__: object) -> str:
+    def forbidden(*_: object, **__: object) -> int:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "open", forbidden)  # root may read everything
+    monkeypatch.setattr(os, "open", forbidden)  # root may read everything
     with pytest.raises(AssayError, match=r"plan\.yaml cannot be read \(no permission to read it\)"):
         read_yaml(Path("plan.yaml"))
 

@@ -19,7 +19,8 @@ from pathlib import Path
 KITS = Path(__file__).parent
 SERVER = """
 import atexit, json, os, signal, sys, traceback
-import torch, assay, assay.broad, assay.plans.plan, assay.report, assay.studies, assay.training
+sys.path[0] = os.path.dirname(sys.executable)  # the folder of the installed script, not the one in which it is run
+import torch._dynamo, assay, assay.broad, assay.plans.plan, assay.report, assay.studies, assay.training
 from assay.cli.main import main
 import disk_kit
 

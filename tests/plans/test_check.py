@@ -204,3 +204,15 @@ def test_data_of_a_plan_show_networks_an_input_for_measures_without_data(tmp_pat
     assert not run.failures
     shown = CliRunner().invoke(app, ["check", str(path), "--json"])
     assert [cell["state"] for cell in json.loads(shown.stdout)["cells"]] == ["done"]
+
+
+def test_a_plan_that_is_wrong_throughout_is_not_read_to_its_end(tmp_path):
+    """The first problems are named: reading five hundred measures that are all wrong took minutes."""
+    path = write(
+        tmp_path,
+        subjects=[{"source": "assay.networks:small_vgg"}],
+        measures=[{"measure": "straightness", "stimuli": CAMERA, "boot": i} for i in range(500)],
+    )
+    with pytest.raises(Problems) as error:
+        check_plan(path)
+    assert len(error.value.sentences) == 21 and "there may be more" in error.value.sentences[-1]

@@ -31,10 +31,10 @@ TESTS = {
             "whitened": False,
             "clips": {
                 "translation": {
-                    "moving": {"motion": "translation", "size": 16, "length": 40, "color": "rgb", "pictures": 2}
+                    "moving": {"motion": "translation", "size": 16, "length": 50, "color": "rgb", "pictures": 2}
                 },
-                "rotation_3d": {"objects": {"size": 16, "length": 20, "count": 2, "color": "rgb"}},
-                "zoom": {"camera": {"size": 16, "motions": ["zoom"], "pictures": 3}},
+                "rotation_3d": {"objects": {"size": 16, "length": 25, "count": 4, "color": "rgb"}},
+                "zoom": {"camera": {"size": 16, "motions": ["zoom"], "length": 12, "pictures": 9}},
             },
         }
     },
@@ -133,7 +133,7 @@ def test_released_networks_get_a_profile_on_real_footage(shared_data, tmp_path):
                     "video": {
                         "whitened": False,
                         "clips": {
-                            "footage": {"folder": str(shared_data / "videos"), "size": 32, "color": "rgb", "stop": 12},
+                            "footage": {"folder": str(shared_data / "videos"), "size": 32, "color": "rgb", "stop": 20},
                             "turntable": {"coil20": str(shared_data / "coil20" / "coil20_64.npz")},
                         },
                     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,9 +11,19 @@ import pandas as pd
 import pytest
 import torch
 
-from assay import AssayError, Measure, Subject, conditional_mutual_information
+from assay import (
+    AssayError,
+    ClusterSeparation,
+    Margins,
+    Measure,
+    Norms,
+    Sharpness,
+    Subject,
+    conditional_mutual_information,
+)
 from assay.measures.table import Predictor
-from assay.studies import Scoring, kendall_tau, load_study_plan, rank, study
+from assay.stimuli.labelled import Labelled
+from assay.studies import Scoring, kendall_tau, load_study_plan, rank, sign_error, study
 from assay.studies.prediction import with_combinations
 
 
@@ -43,6 +54,40 @@ def test_ranks_by_information_with_every_statistic(grid):
     )  # the same in every resample: there is nothing to tell its spread
     others = best.drop(index="gap itself")
     assert (others["cmi_low"] <= others["cmi"]).all() and (others["cmi"] <= others["cmi_high"]).all()
+
+
+def test_a_mirror_image_ranks_as_high_and_directions_are_told_in_words(grid):
+    table, gap = grid
+    rng = np.random.default_rng(2)
+    measure = gap + 0.1 * rng.random(len(gap))
+    predictors = pd.DataFrame({"rises": measure, "falls": -measure, "odd": -measure, "new": measure})
+    directions = {"rises": 1, "falls": -1, "odd": 1}
+    found = rank(predictors, gap, table, Scoring(draws=50, permutations=19), directions).set_index("measure")
+    assert found["cmi_distinct"].nunique() == 1 and found["cmi"].nunique() == 2
+    assert found["direction"].to_dict() == {
+        "rises": "as expected", "falls": "as expected", "odd": "against expectation", "new": "none declared",
+    }  # fmt: skip
+    assert found.loc["odd", "expected"] == "rises" and found.loc["new", "expected"] == ""
+    errors = found["worst_sign_error"]
+    assert errors["rises"] == errors["falls"] == errors["new"] == sign_error(measure, gap, table).worst
+    assert errors["odd"] == sign_error(-measure, gap, table).worst
+
+
+def test_the_sign_error_leaves_out_pairs_that_the_test_set_cannot_tell_apart(grid):
+    table, gap = grid
+    errors = [
+        rank(pd.DataFrame({"m": -gap}), gap, table, Scoring(draws=20, permutations=0, test_size=n)).iloc[0]
+        for n in (None, 400, 2)
+    ]
+    assert errors[1]["worst_sign_error"] == sign_error(-gap, gap, table, test_size=400).worst
+    assert "min_pairs" in errors[2]["worst_sign_error_status"] and "p_max" not in errors[0]
+
+
+def test_directions_travel_with_predictors():
+    key = Predictor("gi", "intra", "0", direction=1)
+    assert key == Predictor("gi", "intra", "0") and pickle.loads(pickle.dumps(key)).direction == 1
+    with pytest.raises(AssayError, match=r"direction=2 of 'gi' must be 1"):
+        Predictor("gi", direction=2)
 
 
 def test_what_is_missing_or_constant_says_so(grid):
@@ -108,3 +153,12 @@ def test_a_measure_of_several_quantities_must_say_what_a_study_takes_from_it():
 
     with pytest.raises(AssayError, match=r"'Several' does not say what a study takes .* define predictors"):
         Several().predictors(Several()(Subject(torch.nn.Flatten())))
+
+
+def test_what_a_number_rests_on_is_said_in_words():
+    digits = Labelled(np.random.default_rng(0).random((60, 4), dtype=np.float32), np.arange(60) % 3)
+    table = pd.DataFrame({"n": [200]})
+    assert Sharpness(digits, draws=3, kinds=("sigma",)).budget(table) == "200 inputs × 3 draws"
+    assert Margins(digits).budget(table) == "200 inputs"
+    assert ClusterSeparation(digits, rounds=4, images=30).budget(table) == "30 inputs × 4 rounds"
+    assert Norms().budget(table) == ""

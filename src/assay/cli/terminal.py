@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from math import isnan
 from typing import Annotated, Any
 
@@ -17,10 +16,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from assay.cli.lines import ProgressLines
+from assay.cli.streams import on_terminal
 from assay.core.progress import listening
 
 _WIDE = 160  # columns of a table in a pipe or file, which has no width of its own
-out = Console(highlight=False, soft_wrap=not sys.stdout.isatty(), width=None if sys.stdout.isatty() else _WIDE)
+_shown = on_terminal(sys.stdout)
+out = Console(highlight=False, soft_wrap=not _shown, width=None if _shown else _WIDE)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 NO_PLACE, BAD_INPUT, CELLS_FAILED, DIFFERENT, INTERRUPTED, TERMINATED = 1, 2, 3, 1, 130, 143
@@ -73,7 +74,7 @@ def progress(quiet: bool = False) -> Iterator[None]:
     if quiet:
         yield
         return
-    if not sys.stderr.isatty():
+    if not on_terminal(sys.stderr):
         with listening(ProgressLines(lambda line: err.print(line, markup=False))):
             yield
         return
@@ -98,36 +99,3 @@ def progress(quiet: bool = False) -> Iterator[None]:
 
         with listening(listen):
             yield
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Have Ctrl-C and SIGTERM end the block as errors do, so that it puts things in order; then one line says so.
-
-    A second signal changes nothing: the end is under way.
-    """
-    ended: list[int] = []
-
-    def end(number: int, _: object) -> None:
-        for other in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(other, signal.SIG_IGN)
-        ended.append(number)
-        raise KeyboardInterrupt
-
-    before: dict[int, Any] = {}
-    for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # a job in the background of a shell ignores SIGINT
-            before[number] = signal.signal(number, end)
-    try:
-        yield
-    except BaseException:  # typer makes an exit of an interrupt, and an import that is interrupted may raise anything
-        if not ended:
-            raise
-    finally:
-        for signal_number, handler in before.items() if not ended else ():
-            signal.signal(signal_number, handler)
-    if ended:
-        word = "interrupted" if ended[0] == signal.SIGINT else "terminated"
-        with suppress(OSError):
-            err.print(f"assay: {word}; what is done is kept, run it again to go on", markup=False)
-        sys.exit(INTERRUPTED if ended[0] == signal.SIGINT else TERMINATED)

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from assay.core.errors import AssayError, first_line, nearest
-from assay.core.reading import is_there, reading
+from assay.core.errors import AssayError, nearest
+from assay.core.reading import is_there, reading, require_room
 from assay.stimuli import Images, Labelled, Sequences, load_images, load_labelled
 from assay.stimuli.datasets import LIMIT, as_images, as_labelled, as_sequences
 from assay.stimuli.pictures import Color
+from assay.stimuli.streaming import stream_labelled
 
 Size = int | tuple[int, int]
 
@@ -24,8 +25,9 @@ def labelled_data(
     inputs: str | None = None,
     labels: str | None = None,
     limit: int = LIMIT,
+    stream: bool = False,
 ) -> Labelled:
-    """Labelled data: a folder of class folders or of IDX files, an ``.npz``, ``.npy`` or ``.csv`` file.
+    """Labelled data: a folder of class folders, of IDX or of Parquet files, an ``.npz``, ``.npy`` or ``.csv`` file.
 
     Args:
         path: The folder or file. In a ``.csv`` file the columns ``path`` (relative to the file) and ``label``.
@@ -37,8 +39,12 @@ def labelled_data(
         labels: Name of the array of labels in an ``.npz`` file; for inputs in an ``.npy`` file the ``.npy`` file of
             their labels.
         limit: Largest number of pictures that are read from a folder or table, spread evenly over it.
+        stream: Whether to read the pictures of class folders only when they are shown, all of them, whatever their
+            number; those of Parquet files always are. ``inputs`` and ``labels`` name columns of these.
     """
     _require_there(path)
+    if stream or path.suffix == ".parquet" or any(path.glob("*.parquet" if split is None else f"{split}*.parquet")):
+        return stream_labelled(path, split=split, size=size, color=color, images=inputs, labels=labels)
     if path.suffix == ".npz" and (split or inputs or labels or "train_images" in _names(path)):
         return load_labelled(path, split=split or "train", inputs=inputs, labels=labels)
     if path.is_dir() and any(path.glob("*-idx?-ubyte*")):
@@ -127,10 +133,9 @@ def _part(path: Path, split: str | None) -> Path:
 
 def _table(path: Path, split: str | None) -> pd.DataFrame:
     """A table of paths and labels, with paths as seen from here."""
-    try:
+    with reading(path, "a table"):
+        require_room(path, table=True)
         table = pd.read_csv(path)
-    except (OSError, ValueError) as error:
-        raise AssayError(f"{path} cannot be read as a table ({first_line(error)})") from error
     if "path" not in table:
         columns = ", ".join(map(repr, table.columns))
         raise AssayError(f"{path} has the columns {columns}: call the one with the pictures' paths 'path'")

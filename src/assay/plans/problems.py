@@ -7,6 +7,9 @@ from contextlib import contextmanager
 
 from assay.core.errors import AssayError
 
+MOST = 20
+"""Problems after which the rest of a plan is not read: a list that is wrong throughout would take long."""
+
 
 class Problems(AssayError):
     """Several problems of one plan, one sentence on each line."""
@@ -17,7 +20,7 @@ class Problems(AssayError):
 
 
 class Collector:
-    """Keeps the errors of the blocks that it watches, and raises them together.
+    """Keeps the errors of the blocks that it watches, and raises them together; after `MOST` of them, at once.
 
     Example:
         >>> problems = Collector()
@@ -30,6 +33,7 @@ class Collector:
 
     def __init__(self) -> None:
         self.sentences: list[str] = []
+        self.full = False
 
     @contextmanager
     def watching(self, where: str = "") -> Iterator[None]:
@@ -37,8 +41,14 @@ class Collector:
         try:
             yield
         except AssayError as error:
+            if self.full:
+                raise
             sentences = error.sentences if isinstance(error, Problems) else [str(error)]
             self.sentences += [f"{where}: {sentence}" if where else sentence for sentence in sentences]
+            if len(self.sentences) >= MOST:
+                self.full = True
+                self.sentences[MOST:] = ["these are the first problems, and there may be more: mend them first"]
+                self.raise_any()
 
     def raise_any(self) -> None:
         """Raise what was collected, if anything was: one error as it is, several as `Problems`."""

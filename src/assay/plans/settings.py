@@ -10,9 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar
+from zipfile import BadZipFile
 
 import numpy as np
 
+from assay.core.array_files import load_arrays
 from assay.core.errors import ANYTHING, AssayError, first_line, nearest, reason
 from assay.plans.places import path_in
 from assay.plans.problems import Collector
@@ -206,8 +208,14 @@ def _array(node: Node) -> Any:
         if file.suffix != ".npy":
             node.fail(f"is {node.value!r}, expected the path of an .npy file")
         try:
-            return np.load(file, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
+            with file.open("rb") as handle:
+                array = load_arrays(handle, file)
+            if isinstance(array, np.ndarray):
+                return array
+            raise ValueError("it holds several arrays, or none")
+        except AssayError as error:
+            node.fail(str(error))
+        except (OSError, ValueError, EOFError, BadZipFile) as error:
             why = "no such file" if isinstance(error, FileNotFoundError) else first_line(error)
             node.fail(f"{file} cannot be read as an array ({why})")
     try:

@@ -7,6 +7,7 @@ aliases that stand for a million values, characters that nobody can see) is refu
 from __future__ import annotations
 
 import math
+import os
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,7 +65,7 @@ def read_values(path: Path) -> tuple[Any, dict[Keys, int]]:
 def _text(path: Path) -> str:
     """The text of a file, of which no more is read than a plan may have: a device has no end."""
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=_without_waiting) as file:
             data = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:  # a name with a NUL is a ValueError
         raise AssayError(f"{path} cannot be read ({_reason(error)})") from error
@@ -74,6 +75,13 @@ def _text(path: Path) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise AssayError(f"{path} cannot be read (it is not a text file in UTF-8)") from error
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file; a pipe that nobody writes to is empty, where one would wait for a writer."""
+    file = os.open(path, flags | os.O_NONBLOCK)
+    os.set_blocking(file, True)
+    return file
 
 
 def _reason(error: Exception) -> str:

@@ -13,7 +13,6 @@ from assay.report.document import (
     DotChart,
     Facts,
     Failure,
-    Findings,
     Mark,
     Pictures,
     Section,
@@ -22,29 +21,48 @@ from assay.report.document import (
     Text,
 )
 from assay.report.figures import scatter
+from assay.report.study_findings import study_findings
 from assay.runs.run import Run
 from assay.studies.prediction import FOLDER
+from assay.studies.ranking import JUDGED_BY
 
 _PICTURED = 6  # measures drawn against the gap
 NOTES = {
-    "cmi": "conditional mutual information with the gap, as the PGDL competition scores it; 0 to 1",
-    "cmi_distinct": "the same without pairs of a network with itself, which favour measures that rise with the gap: "
-    "compare measures that point different ways by it",
+    "cmi_distinct": "conditional mutual information with the gap over pairs of distinct networks; 0 to 1; measures are "
+    "ranked and judged by it",
+    "cmi": "the same as the PGDL competition scores it, with pairs of a network with itself, which favour measures "
+    "that rise with the gap",
+    "p_max": "how often the best of all these measures reaches this cmi_distinct by chance; good is at most 0.05",
+    "chance": "what the best of all these measures stays below by chance 95 % of the time",
     "tau": "Kendall's τ-b with the gap",
     "granulated_tau": "mean τ within groups of networks that differ in one hyper-parameter only",
-    "worst_sign_error": "how often the sign is wrong in pairs one hyper-parameter apart, in the worst environment",
+    "worst_sign_error": "how often the sign is wrong in pairs one hyper-parameter apart, in the worst environment; of "
+    "the measure in its expected direction, and of pairs whose gaps differ by more than the test set's noise where its "
+    "size is known",
+    "expected": "whether the literature expects the measure to rise or to fall with the gap",
+    "direction": "whether the interval of its granulated τ is on the expected side of 0",
     "low": "lower end of a 95 % interval over networks",
+    "budget": "how many inputs the measure was shown, and how often; more make it less noisy",
+    "kind": "a measure, or a control: what is known without measuring",
+    "partial_rho": "Spearman's correlation with the target at equal training accuracy and hyper-parameters",
+    "r2": "share of the gap's variance that is predicted in networks left out",
     "gap": "training accuracy minus test accuracy",
 }
 
 READ = (
-    "CMI is the least information, over pairs of hyper-parameters, that the order of two networks by the measure "
-    "gives about their order by the gap beyond those hyper-parameters; the direction is told by τ. The competition "
-    "counts pairs of a network with itself, which favours measures that rise with the gap; cmi_distinct does not. "
-    "Intervals are value ± 1.96 standard errors over resamples of networks."
+    "CMI is the least information, over sets of hyper-parameters, that the order of two networks by the measure "
+    "gives about their order by the gap beyond those hyper-parameters; the direction is told by τ. Measures are "
+    "ranked by cmi_distinct, which takes pairs of two networks; PGDL's own number, cmi, also counts pairs of a network "
+    "with itself, so that a measure and its negative score differently. "
+    "Intervals are value ± 1.96 standard errors over resamples of networks; they are for one measure, and p_max is for "
+    "the best of all."
 )
 CHARTS = {
-    "cmi": ("CMI", "Conditional mutual information with the gap; dashed: what 95 % of random orders stay below"),
+    JUDGED_BY: (
+        "CMI of distinct networks",
+        "Conditional mutual information with the gap; dashed: what the best of all these measures stays below by "
+        "chance, 95 % of the time",
+    ),
     "tau": ("Kendall's τ", "Kendall's τ with the gap"),
 }
 
@@ -67,9 +85,13 @@ def _document(run: Run) -> Document:
     about = run.folder.read_json(f"{FOLDER}/about.json", _ANEW)
     ranking = read_table(run.folder, f"{FOLDER}/ranking.csv", ("measure",), _ANEW)  # a grid may allow no CMI
     networks = read_table(run.folder, f"{FOLDER}/networks.csv", ("network", "gap"), _ANEW)
+    comparisons = _optional(run, "comparisons", ("other", "difference", "p_max"))
+    combined = _optional(run, "combined", ("of", "r2", "low", "high"))
+    second = _optional(run, "test_error", ("measure",))
     sections = [
-        Section("Findings", (_findings(ranking, about), *_forest(ranking, about["cmi_chance"]))),
+        Section("Findings", (study_findings(ranking, comparisons, about, combined), *_forest(ranking))),
         Section("Measures", (Text(READ), Table("All statistics", ranking, NOTES, f"{FOLDER}/ranking.csv"))),
+        *_more(comparisons, combined, second),
         Section("Against the gap", (_scatter(networks, ranking, about["hyperparameters"]),)),
         Section("Networks", (_facts(about, networks), Table("Networks", networks, NOTES, f"{FOLDER}/networks.csv"))),
     ]
@@ -79,50 +101,40 @@ def _document(run: Run) -> Document:
     done = sum(cell.status == "done" for cell in run.cells)
     planned = len(run.keys)
     status = "complete" if done == planned else f"{planned - done} of {planned} cells not done"
-    subtitle = f"{len(networks)} networks, {len(ranking)} measures"
+    controls = int((ranking["kind"] == "control").sum()) if "kind" in ranking else 0
+    subtitle = f"{len(networks)} networks, {len(ranking) - controls} measures"
     return Document(
         f"assay: what predicts the gap of {about['corpus']}", subtitle, status, tuple(sections), run.manifest.to_json()
     )
 
 
-def _findings(ranking: pd.DataFrame, about: dict[str, Any]) -> Findings:
-    if "cmi" not in ranking:
-        reason = str(ranking.get("cmi_status", pd.Series(["no measure is there in all networks"])).iloc[0])
-        return Findings((("open", "Which measure predicts the gap best?", f"Not to be said: {reason}."),))
-    best, chance = ranking.iloc[0], about["cmi_chance"]
-    spread = "" if pd.isna(best["cmi_low"]) else f" ({best['cmi_low']:.3f} to {best['cmi_high']:.3f})"
-    sizes = " or ".join(str(s) for s in about["sizes"])
-    answer = (
-        f"{best['measure']}: CMI {best['cmi']:.3f}{spread} given any {sizes} hyper-parameters, "
-        f"Kendall's τ {best['tau']:.2f}."
+def _more(comparisons: pd.DataFrame, combined: pd.DataFrame, second: pd.DataFrame) -> list[Section]:
+    """The tables of comparisons, of all measures together, and of the test error as a second target."""
+    tables = (
+        ("The best measure compared", "Paired differences of cmi_distinct", comparisons, "comparisons"),
+        ("All measures together", "R² in networks left out", combined, "combined"),
+        ("Test error", "The same statistics with the test error in place of the gap", second, "test_error"),
     )
-    above = int((ranking["cmi"] > chance).sum())
-    others = ranking[(ranking["cmi_high"] < best["cmi_low"]) & ranking["cmi"].notna()]
-    beaten = f"{len(others)} of {ranking['cmi'].notna().sum() - 1} others have intervals wholly below its own."
-    luck = (
-        f"{above} of {len(ranking)} measures have more CMI than 95 % of random orders of these networks ({chance:.3f})."
-    )
-    items = [
-        ("good" if best["cmi"] > chance else "open", "Which measure predicts the gap best?", answer),
-        ("good" if above else "open", "Is that more than chance?", luck),
-        ("good" if len(others) else "open", "Is it better than the others?", beaten),
+    return [
+        Section(title, (Table(caption, table, NOTES, f"{FOLDER}/{name}.csv"),))
+        for title, caption, table, name in tables
+        if len(table)
     ]
-    unscored = ranking[ranking["cmi"].isna()]
-    if len(unscored):
-        names = ", ".join(f"{r.measure} ({r.status})" for r in unscored.itertuples())
-        items.append(("bad", "What could not be scored?", names))
-    if about["left_out"]:
-        left_out = f"{len(about['left_out'])} did not reach the training criterion: {', '.join(about['left_out'])}."
-        items.append(("bad", "Which networks were left out?", left_out))
-    if about["incomplete"]:
-        items.append(("bad", "Is the grid complete?", f"{about['incomplete']}."))
-    return Findings(tuple(items))
 
 
-def _forest(ranking: pd.DataFrame, chance: float) -> list[DotChart]:
-    if "cmi" not in ranking:
+def _optional(run: Run, name: str, columns: tuple[str, ...]) -> pd.DataFrame:
+    """A table of the study; an empty one where there is none, as in studies of earlier versions."""
+    file = f"{FOLDER}/{name}.csv"
+    if not run.folder.exists(file):
+        return pd.DataFrame(columns=list(columns))
+    return read_table(run.folder, file, columns, _ANEW)
+
+
+def _forest(ranking: pd.DataFrame) -> list[DotChart]:
+    if JUDGED_BY not in ranking:
         return []
-    scored = ranking[ranking["cmi"].notna() & (ranking["status"] != "constant")].reset_index(drop=True)
+    chance = float(ranking["chance"].iloc[0]) if "chance" in ranking else 0.0
+    scored = ranking[ranking[JUDGED_BY].notna() & (ranking["status"] != "constant")].reset_index(drop=True)
     charts = []
     for column, (label, caption) in CHARTS.items():
         ends = (scored[f"{column}_{end}"].fillna(scored[column]) for end in ("low", "high"))
@@ -135,7 +147,7 @@ def _forest(ranking: pd.DataFrame, chance: float) -> list[DotChart]:
         if marks:
             alt = f"{caption}, one row per measure; the first is {scored['measure'].iloc[0]}"
             groups = tuple(scored["measure"])
-            dashed = chance if column == "cmi" else 0.0
+            dashed = chance if column == JUDGED_BY else 0.0
             charts.append(DotChart(caption, label, groups, (Series(label, 0),), marks, alt, dashed, rows=True))
     return charts
 
@@ -145,8 +157,8 @@ def _scatter(networks: pd.DataFrame, ranking: pd.DataFrame, hyperparameters: lis
     pictures = []
     first = networks[hyperparameters[0]] if hyperparameters else pd.Series(dtype=object)
     levels = sorted(first.unique(), key=lambda level: (isinstance(level, str), level))
-    scored = ranking[ranking["cmi"].notna()] if "cmi" in ranking else ranking
-    for name in scored["measure"][:_PICTURED]:
+    scored = ranking[ranking[JUDGED_BY].notna()] if JUDGED_BY in ranking else ranking
+    for name in [name for name in scored["measure"] if name in networks][:_PICTURED]:
         groups = [(f"{first.name} {level}", networks[first == level]) for level in levels]
         picture = scatter([(level, group[name], group["gap"]) for level, group in groups], name, "gap")
         pictures.append((picture, f"{name}: gap against measure, {len(networks)} networks"))
@@ -155,13 +167,17 @@ def _scatter(networks: pd.DataFrame, ranking: pd.DataFrame, hyperparameters: lis
 
 def _facts(about: dict[str, Any], networks: pd.DataFrame) -> Facts:
     gap = networks["gap"]
+    known = networks.get("train_accuracy", pd.Series(dtype=float)).dropna()
+    accuracy = f"{known.min():.3f} to {known.max():.3f}" if len(known) else "not given"
     rows = (
         ("corpus", about["corpus"]),
         ("hyper-parameters", ", ".join(f"{h} ({networks[h].nunique()})" for h in about["hyperparameters"])),
         ("trained on", about["train"]),
         ("tested on", about["test"]),
-        ("training accuracy", f"{networks['train_accuracy'].min():.3f} to {networks['train_accuracy'].max():.3f}"),
+        ("training accuracy", accuracy),
         ("gap", f"{gap.min():.4f} to {gap.max():.4f}"),
         ("resamples", str(about["draws"])),
+        ("permutations", str(about.get("permutations", 0))),
+        *(("taken to mean", note) for note in about.get("notes", [])),
     )
     return Facts(rows)

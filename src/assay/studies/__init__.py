@@ -1,17 +1,25 @@
 """What many networks say together: does a measure predict another, or their gap; when may training stop?"""
 
 from assay.studies.agreement import correlation_matrix, metric_agreement, overview
+from assay.studies.combined import combined_prediction
+from assay.studies.controls import control_columns, control_predictors, partial_correlations
 from assay.studies.corpus.corpus import Corpus, accuracy
+from assay.studies.corpus.data import CorpusData
+from assay.studies.corpus.network_table import Columns, NetworkTable, read_network_table
 from assay.studies.corpus.pgdl import PgdlCorpus, load_pgdl
-from assay.studies.corpus.plan import CorpusData, CorpusPlan, load_corpus_plan
+from assay.studies.corpus.plan import CorpusPlan, load_corpus_plan
+from assay.studies.corpus.tabled import TableCorpus, TableSource
 from assay.studies.corpus.trained import TrainedCorpus, load_corpus, train_corpus
 from assay.studies.discarding import discard_below_population, discard_summary
 from assay.studies.families import compare_families, family_means
-from assay.studies.prediction import Scoring, Study, predictors, rank, study
+from assay.studies.prediction import Study, judge, predictors, study
+from assay.studies.ranking import Scoring, rank
+from assay.studies.scored_table import score_table
 from assay.studies.search.plan import SearchPlan, load_search_plan
 from assay.studies.search.search import run_search
 from assay.studies.search.table import Search, read_search
 from assay.studies.stability import by_epoch, stable_epochs, when_stable
+from assay.studies.statistics.chance import AgainstChance, against_chance
 from assay.studies.statistics.cmi import (
     ConditionalMutualInformation,
     IncompleteGridWarning,
@@ -43,6 +51,8 @@ from assay.studies.study_plan import StudyPlan, load_study_plan
 
 __all__ = [
     "STATISTICS",
+    "AgainstChance",
+    "Columns",
     "ConditionalMutualInformation",
     "Corpus",
     "CorpusData",
@@ -51,6 +61,7 @@ __all__ = [
     "GranulatedKendall",
     "IncompleteGridWarning",
     "KendallTau",
+    "NetworkTable",
     "Outcome",
     "Pearson",
     "PgdlCorpus",
@@ -62,14 +73,20 @@ __all__ = [
     "Statistic",
     "Study",
     "StudyPlan",
+    "TableCorpus",
+    "TableSource",
     "TrainedCorpus",
     "accuracy",
+    "against_chance",
     "by_epoch",
     "chance_level",
+    "combined_prediction",
     "compare_families",
     "compare_measures",
     "compare_signals",
     "conditional_mutual_information",
+    "control_columns",
+    "control_predictors",
     "correlation_matrix",
     "discard_below_population",
     "discard_summary",
@@ -77,6 +94,7 @@ __all__ = [
     "first_component",
     "granulated_kendall",
     "information_by_condition",
+    "judge",
     "kendall_tau",
     "load_corpus",
     "load_corpus_plan",
@@ -87,14 +105,17 @@ __all__ = [
     "mean",
     "metric_agreement",
     "overview",
+    "partial_correlations",
     "pearson",
     "predictors",
     "product",
     "rank",
+    "read_network_table",
     "read_search",
     "run_search",
     "saving_tradeoff",
     "score_measures",
+    "score_table",
     "sign_error",
     "stable_epochs",
     "stop_when_converged",

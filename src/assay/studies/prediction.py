@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,19 +14,18 @@ import pandas as pd
 from assay.core.csv_files import to_csv
 from assay.core.errors import AssayError
 from assay.core.folder import Folder
-from assay.core.limits import require_count
-from assay.core.progress import report
 from assay.measures.base import Measure
 from assay.measures.table import Predictor
 from assay.runs.evaluate import evaluate
 from assay.runs.run import Run
+from assay.studies.combined import combined_prediction
+from assay.studies.controls import CONTROL, control_columns, control_predictors, partial_correlations
 from assay.studies.corpus.corpus import Corpus
-from assay.studies.statistics.cmi import ConditionalMutualInformation, IncompleteGridWarning
+from assay.studies.ranking import JUDGED_BY, Scoring, rank
+from assay.studies.statistics.cmi import IncompleteGridWarning
 from assay.studies.statistics.combinations import first_component, mean, product
-from assay.studies.statistics.intervals import chance_level, score_measures
-from assay.studies.statistics.kendall import GranulatedKendall, KendallTau
-from assay.studies.statistics.sign_error import SignError
-from assay.studies.statistics.statistic import Statistic
+from assay.studies.statistics.grid import checked
+from assay.studies.statistics.intervals import compare_measures
 
 FOLDER = "study"
 GI, PAL, MIXUP = (Predictor(quantity, "intra", "0") for quantity in ("gi", "pal", "end accuracy"))
@@ -34,49 +33,19 @@ NAMES = {MIXUP: "mixup", Predictor("end accuracy", "intra", "1"): "manifold mixu
 """What the literature calls some of the predictors."""
 
 Combine = Callable[..., Any]
-COMBINATIONS: dict[str, tuple[Combine, tuple[Predictor, ...]]] = {
-    "PCA of gi intra ℓ=0 and mixup": (first_component, (GI, MIXUP)),
-    "pal intra ℓ=0 · ℓ=1": (product, (PAL, Predictor("pal", "intra", "1"))),
-    "mean of pal inter and intra ℓ=0": (mean, (Predictor("pal", "inter", "0"), PAL)),
+COMBINATIONS: dict[str, tuple[Combine, tuple[Predictor, ...], int]] = {
+    "PCA of gi intra ℓ=0 and mixup": (first_component, (GI, MIXUP), 1),
+    "pal intra ℓ=0 · ℓ=1": (product, (PAL, Predictor("pal", "intra", "1")), -1),
+    "mean of pal inter and intra ℓ=0": (mean, (Predictor("pal", "inter", "0"), PAL), -1),
     "DBI · (1 − mixup)": (
         lambda dbi, mixup: np.asarray(dbi) * (1 - np.asarray(mixup)),
         (Predictor("davies-bouldin index"), MIXUP),
+        1,
     ),
 }
-"""Combinations of Schiff et al. 2021, Table 1, made where their parts are there, however the measures are labelled."""
+"""Combinations of Schiff et al. 2021, Table 1, made where their parts are there, however the measures are labelled.
 
-
-@dataclass(frozen=True)
-class Scoring:
-    """How measures are scored over the networks.
-
-    Args:
-        sizes: Of the sets of hyper-parameters that conditional mutual information is conditioned on.
-        draws: Resamples of the networks for the intervals.
-        seed: Of the resamples.
-    """
-
-    sizes: tuple[int, ...] = (2,)
-    draws: int = 1000
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.draws < 0 or self.seed < 0 or not self.sizes or min(self.sizes) < 0:
-            raise AssayError(
-                f"sizes={self.sizes}, draws={self.draws}, seed={self.seed}: give at least one size, and none below 0"
-            )
-        require_count(f"draws={self.draws}", self.draws)
-
-    @property
-    def statistics(self) -> dict[str, Statistic]:
-        """The statistics to compute, by the names of their columns."""
-        return {
-            "cmi": ConditionalMutualInformation(sizes=self.sizes),
-            "cmi_distinct": ConditionalMutualInformation(sizes=self.sizes, self_pairs=False),
-            "tau": KendallTau(),
-            "granulated_tau": GranulatedKendall(),
-            "worst_sign_error": SignError("worst"),
-        }
+Of each: how its parts are combined, which they are, and whether it is expected to rise (1) or fall (−1) with it."""
 
 
 @dataclass(frozen=True)
@@ -86,19 +55,31 @@ class Study:
     Args:
         networks: The corpus' table, one column more for each predictor.
         predictors: Names of those columns.
-        ranking: One row per predictor: each statistic of `Scoring` with its interval, best CMI first.
+        ranking: One row per predictor: each statistic of `Scoring` with its interval, the best first (`rank`).
         about: Name of the corpus, hyper-parameters, data, settings.
+        comparisons: The best predictor compared with each other one (`compare_measures`).
+        test_error: The ranking by the test error instead of the gap; empty where the accuracies are not known.
+        combined: What all predictors together, and the controls, explain of the gap (`combined_prediction`).
     """
 
     networks: pd.DataFrame
     predictors: list[str]
     ranking: pd.DataFrame
     about: dict[str, Any] = field(default_factory=dict)
+    comparisons: pd.DataFrame = field(default_factory=pd.DataFrame)
+    test_error: pd.DataFrame = field(default_factory=pd.DataFrame)
+    combined: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def write(self, folder: Folder) -> None:
         """Write the predictors and their scores into the folder of a run."""
         folder.write(f"{FOLDER}/networks.csv", to_csv(self.networks))
         folder.write(f"{FOLDER}/ranking.csv", to_csv(self.ranking))
+        more = {"comparisons": self.comparisons, "test_error": self.test_error, "combined": self.combined}
+        for name, table in more.items():
+            if len(table):
+                folder.write(f"{FOLDER}/{name}.csv", to_csv(table))
+            else:
+                folder.remove(f"{FOLDER}/{name}.csv")
         folder.write(
             f"{FOLDER}/about.json", json.dumps(self.about | {"predictors": self.predictors}, indent=1).encode()
         )
@@ -127,52 +108,170 @@ def study(
         except AssayError as error:
             raise AssayError(f"{first.name} × {label}: {error}") from error
     done = evaluate(corpus.subjects(), measures, run, processes=processes, ray=ray, plan=plan)
-    found = predictors(done, measures, corpus.networks)
+    found, keys, budgets = _predictors(done, measures, corpus.networks)
+    directions = {name: key.direction for name, key in keys.items()}
+    test = corpus.test
     scoring = scoring or Scoring()
-    table = corpus.table.merge(found, left_on="network", right_index=True, how="left")
+    if test is not None and scoring.test_size is None:
+        scoring = replace(scoring, test_size=len(test))
     about = {
         "corpus": corpus.name,
-        "hyperparameters": corpus.hyperparameters,
         "train": corpus.train.description,
-        "test": corpus.test.description,
-        "sizes": list(scoring.sizes),
-        "draws": scoring.draws,
+        "test": "not given" if test is None else test.description,
         "left_out": corpus.left_out["network"].tolist(),
-        **_grid(corpus, scoring),
+        "notes": list(corpus.notes),
     }
-    ranked = rank(found.loc[corpus.networks], corpus.table["gap"], corpus.table[corpus.hyperparameters], scoring)
-    result = Study(table, list(found.columns), ranked, about)
+    result = judge(
+        corpus.table, found.loc[corpus.networks], corpus.hyperparameters, scoring, about, directions, budgets
+    )
     result.write(done.folder)
     return done, result
 
 
-def _grid(corpus: Corpus, scoring: Scoring) -> dict[str, Any]:
-    """What chance gives in this corpus, and whether combinations of hyper-parameters are missing in it."""
+def judge(
+    table: pd.DataFrame,
+    predictors: pd.DataFrame,
+    hyperparameters: list[str],
+    scoring: Scoring | None = None,
+    about: Mapping[str, Any] | None = None,
+    directions: Mapping[str, int] | None = None,
+    budgets: Mapping[str, str] | None = None,
+) -> Study:
+    """Score the predictors of networks against their gap, however the predictors were computed.
+
+    Args:
+        table: One row per network: ``network``, the hyper-parameters and ``gap``.
+        predictors: One column per predictor; its index holds the networks, in the order of the table.
+        hyperparameters: The columns of the table in which the networks differ by design.
+        scoring: How the predictors are scored.
+        about: What else the page says of the corpus: ``corpus`` (its name), ``train`` and ``test`` (its data) and
+            ``left_out`` (networks that are no part of it), and ``notes``, what was guessed, in sentences.
+        directions: Whether each predictor is expected to rise (1) or fall (−1) with the gap, where that is known.
+        budgets: What each predictor rests on, such as ``2000 inputs × 10 draws`` (`Measure.budget`).
+    """
+    scoring = scoring or Scoring()
+    levels, gap = table[hyperparameters], table["gap"]
+    facts = {
+        "corpus": "corpus",
+        "train": "not given",
+        "test": "not given",
+        "left_out": [],
+        "notes": [],
+        **(about or {}),
+        "hyperparameters": hyperparameters,
+        "sizes": list(scoring.sizes),
+        "draws": scoring.draws,
+        "permutations": scoring.permutations,
+        "incomplete": _incomplete(gap, levels, scoring),
+    }
+    given = control_predictors(table, hyperparameters).set_axis(predictors.index)
+    whole = predictors.join(given)
+    ranked = rank(whole, gap, levels, scoring, directions)
+    ranked = _with_controls(ranked, whole, gap, table, hyperparameters)
+    if budgets:
+        ranked["budget"] = [budgets.get(name, "") for name in ranked["measure"]]
+    second = pd.DataFrame()
+    if "test_accuracy" in table and table["test_accuracy"].notna().all():
+        error = 1 - table["test_accuracy"].astype(float)
+        second = _with_controls(rank(whole, error, levels, scoring, directions), whole, error, table, hyperparameters)
+    networks = table.merge(predictors, left_on="network", right_index=True, how="left")
+    compared = _compared(ranked, whole, levels.assign(gap=gap), scoring)
+    together = _combined(predictors, table, hyperparameters, scoring)
+    return Study(networks, list(predictors.columns), ranked, facts, compared, second, together)
+
+
+def _with_controls(
+    ranking: pd.DataFrame, predictors: pd.DataFrame, target: pd.Series, table: pd.DataFrame, hyperparameters: list[str]
+) -> pd.DataFrame:
+    """A ranking that says which rows are controls, and what each measure says of the target at equal controls."""
+    columns = control_columns(table, hyperparameters)
+    is_control = ranking["measure"].str.startswith(CONTROL)
+    measures = predictors[ranking["measure"][~is_control]]
+    partial = partial_correlations(measures, target, columns) if columns.shape[1] else pd.DataFrame()
+    ranking = ranking.join(partial, on="measure")
+    ranking.insert(1, "kind", np.where(is_control, "control", "measure"))
+    return ranking
+
+
+def _combined(
+    predictors: pd.DataFrame, table: pd.DataFrame, hyperparameters: list[str], scoring: Scoring
+) -> pd.DataFrame:
+    """What all predictors that every network has explain of the gap, cross-validated; nothing for too few networks."""
+    values = predictors.to_numpy(dtype=np.float64)
+    measures = values[:, np.isfinite(values).all(axis=0)]
+    cells = table.groupby(hyperparameters, sort=False, dropna=False).ngroup().to_numpy()
+    gap = table["gap"].to_numpy(dtype=np.float64)
+    if not measures.shape[1] or not len(hyperparameters):
+        return pd.DataFrame()
+    try:
+        return combined_prediction(
+            measures, control_columns(table, hyperparameters), gap, cells, max(scoring.draws, 2), scoring.seed
+        )
+    except AssayError:  # too few cells
+        return pd.DataFrame()
+
+
+def _incomplete(gap: pd.Series, hyperparameters: pd.DataFrame, scoring: Scoring) -> str | None:
+    """What is missing in the grid of hyper-parameters, in a sentence; None where nothing is, or CMI is undefined."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", IncompleteGridWarning)
         try:
-            hyperparameters = corpus.table[corpus.hyperparameters]
-            chance = chance_level(corpus.table["gap"].to_numpy(), hyperparameters, scoring.statistics["cmi"])
-        except AssayError:  # CMI is undefined here; the ranking says why
-            return {"cmi_chance": None, "incomplete": None}
+            row, g, grid = checked({"measure": gap.to_numpy()}, gap.to_numpy(), hyperparameters)
+            scoring.statistics[JUDGED_BY].resampled(row, g, grid, np.ones((1, len(g))))
+        except AssayError:  # the ranking says why
+            return None
     missing = [str(w.message) for w in told if issubclass(w.category, IncompleteGridWarning)]
-    return {"cmi_chance": chance, "incomplete": missing[0] if missing else None}
+    return missing[0] if missing else None
+
+
+def _compared(ranking: pd.DataFrame, predictors: pd.DataFrame, table: pd.DataFrame, scoring: Scoring) -> pd.DataFrame:
+    """The best predictor compared with each other, by differences that hold for all pairs of predictors at once."""
+    if JUDGED_BY not in ranking:
+        return pd.DataFrame()
+    scored = ranking["measure"][(ranking["status"] == "ok") & ranking[JUDGED_BY].notna()].tolist()
+    best = next((name for name in scored if not name.startswith(CONTROL)), None)
+    if len(scored) < 2 or best is None:
+        return pd.DataFrame()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IncompleteGridWarning)
+        values = {name: predictors[name].to_numpy() for name in [best, *(n for n in scored if n != best)]}
+        gap, hyperparameters = table["gap"].to_numpy(), table.drop(columns="gap")
+        statistic = scoring.statistics[JUDGED_BY]
+        pairs = compare_measures(values, gap, hyperparameters, statistic, draws=scoring.draws, seed=scoring.seed)
+    with_best: pd.DataFrame = pairs[pairs["measure"] == best].reset_index(drop=True)
+    return with_best
 
 
 def predictors(run: Run, measures: Mapping[str, Measure], networks: list[str]) -> pd.DataFrame:
     """One row per network, one column per number its measures give; NaN where one is not done."""
+    return _predictors(run, measures, networks)[0]
+
+
+def _predictors(
+    run: Run, measures: Mapping[str, Measure], networks: list[str]
+) -> tuple[pd.DataFrame, dict[str, Predictor], dict[str, str]]:
+    """The numbers of all networks, which predictor each column is, and what it rests on."""
     columns: dict[str, dict[str, float]] = {}
     keys: dict[str, Predictor] = {}
+    budgets: dict[str, str] = {}
     for label, measure in measures.items():
         table = run.table(label)
+        budget = measure.budget(table)
         for network, rows in table.groupby("subject") if len(table) else ():
             for key, value in measure.predictors(rows).items():
                 name = NAMES.get(key, str(key))
                 if label != measure.name and label != type(measure).__name__:
                     name = f"{label}: {name}"
                 keys[name] = key
+                budgets[name] = budget
                 columns.setdefault(name, {})[str(network)] = value
-    return with_combinations(pd.DataFrame(columns, index=networks, dtype=np.float64), keys)
+    frame = with_combinations(pd.DataFrame(columns, index=networks, dtype=np.float64), keys)
+    combined = {name: Predictor(name, direction=COMBINATIONS[name][2]) for name in map(str, frame) if name not in keys}
+    rests_on = {str(key): budgets[name] for name, key in keys.items()}
+    for name in combined:
+        parts = dict.fromkeys(rests_on.get(str(part), "") for part in COMBINATIONS[name][1])
+        budgets[name] = "; ".join(part for part in parts if part)
+    return frame, keys | combined, budgets
 
 
 def with_combinations(frame: pd.DataFrame, keys: Mapping[str, Predictor] | None = None) -> pd.DataFrame:
@@ -189,7 +288,7 @@ def with_combinations(frame: pd.DataFrame, keys: Mapping[str, Predictor] | None 
     for column, key in keys.items():
         columns.setdefault(key, column)
     combined = frame.copy()
-    for name, (combine, parts) in COMBINATIONS.items():
+    for name, (combine, parts, _) in COMBINATIONS.items():
         chosen = [columns[part] for part in parts if part in columns]
         if len(chosen) == len(parts) and frame[chosen].notna().all(axis=None):
             try:
@@ -197,45 +296,3 @@ def with_combinations(frame: pd.DataFrame, keys: Mapping[str, Predictor] | None 
             except AssayError:  # a part is the same for all networks: there is nothing to combine
                 continue
     return combined
-
-
-def rank(
-    predictors: pd.DataFrame, gap: pd.Series, hyperparameters: pd.DataFrame, scoring: Scoring | None = None
-) -> pd.DataFrame:
-    """Every predictor with all statistics of its relation to the gap, best CMI first.
-
-    ``n`` networks; ``status`` is ``ok``, ``missing in k networks`` (nothing is scored) or ``constant``.
-    """
-    scoring = scoring or Scoring()
-    whole = [c for c in predictors if predictors[c].notna().all() and np.isfinite(predictors[c]).all()]
-    table = pd.DataFrame({"measure": list(predictors.columns), "n": len(predictors), "status": "ok"}).set_index(
-        "measure"
-    )
-    for column in predictors:
-        bad = int((~np.isfinite(predictors[column])).sum())
-        if bad:
-            table.loc[column, "status"] = f"missing in {bad} networks"
-        elif predictors[column].nunique() == 1:
-            table.loc[column, "status"] = "constant"
-    for i, (name, statistic) in enumerate(scoring.statistics.items()):
-        report("scoring", i, len(scoring.statistics))
-        if not whole:
-            break
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", IncompleteGridWarning)  # said once, in the report
-                scored = score_measures(
-                    {str(c): predictors[c].to_numpy() for c in whole},
-                    gap.to_numpy(),
-                    hyperparameters,
-                    statistic,
-                    draws=scoring.draws,
-                    seed=scoring.seed,
-                ).set_index("measure")
-        except AssayError as error:
-            table[f"{name}_status"] = str(error)
-            continue
-        for column, into in (("value", name), ("low", f"{name}_low"), ("high", f"{name}_high")):
-            table[into] = scored[column]
-    by = [name for name in ("cmi", "tau") if name in table]
-    return table.reset_index().sort_values(by, ascending=False, na_position="last", key=np.abs).reset_index(drop=True)

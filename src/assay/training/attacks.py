@@ -18,6 +18,7 @@ from torch.nn import functional as F
 from assay.core.errors import AssayError, nearest, shown
 
 Norm = Literal["linf", "l2"]
+MOST_STEPS = 10_000
 StepSize = float | tuple[float, ...] | None
 Scores = Callable[[Tensor], Tensor]
 Bounds = tuple[float, float]
@@ -213,6 +214,8 @@ def step_sizes(norm: Norm, epsilon: float, steps: int, step_size: StepSize = Non
         )
     if not isinstance(steps, int) or steps < 1:
         raise AssayError(f"steps={shown(steps)} must be at least 1, a whole number; give epsilon=0 for no attack")
+    if steps > MOST_STEPS:
+        raise AssayError(f"steps={steps} is more than any attack takes: give at most {MOST_STEPS}")
     each = step_size if isinstance(step_size, tuple | list) else (step_size,)
     if step_size is not None and not all(isinstance(size, SupportsFloat) for size in each):
         raise AssayError(f"step_size={shown(step_size)} is no number: give one, or a tuple with one for each step")

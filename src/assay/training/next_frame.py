@@ -16,7 +16,7 @@ from assay.core.fingerprint import fingerprint
 from assay.training.callbacks import Callback, Clock
 from assay.training.checkpoint import Checkpoint
 from assay.training.footage_steps import Footage, FootageSteps
-from assay.training.recipe import Precision
+from assay.training.recipe import LARGEST_RATE, Precision
 from assay.training.turns import OnEpoch, Streams, require_as_many, train_in_turns
 
 LevelLoss = Literal["L_0", "L_all"]
@@ -63,8 +63,8 @@ class NextFrame:
             raise AssayError(
                 f"batch_size={self.batch_size} is more than the {self.sequences} sequences of an epoch: give fewer"
             )
-        if not 0 < self.learning_rate < math.inf:
-            raise AssayError(f"learning_rate={self.learning_rate} must be positive")
+        if not 0 < self.learning_rate < LARGEST_RATE:
+            raise AssayError(f"learning_rate={self.learning_rate} must be positive and below {LARGEST_RATE:g}")
         if self.precision not in get_args(Precision):
             raise AssayError(f"unknown precision {self.precision!r}{nearest(str(self.precision), get_args(Precision))}")
         if isinstance(self.loss, str):

@@ -20,6 +20,8 @@ Schedule = Literal["constant", "plateau", "cosine"]
 Precision = Literal["float32", "tf32", "bfloat16"]
 Augmentation = Callable[[Tensor, torch.Generator], Tensor]
 
+LARGEST_RATE = 1e38
+"""Learning rates from here on are refused: single precision ends soon after."""
 # Of the schedule "plateau": epochs without progress that are allowed, what the rate is multiplied by, and how much
 # lower (as a share) a loss must be to count as progress.
 PATIENCE = 5
@@ -79,9 +81,10 @@ class Recipe:
             if getattr(self, name) < 1:
                 raise AssayError(f"{name}={getattr(self, name)} must be at least 1")
             require_count(f"{name}={getattr(self, name)}", getattr(self, name))
-        if not (0 < self.learning_rate < math.inf and 0 <= self.weight_decay < math.inf):
+        if not (0 < self.learning_rate < LARGEST_RATE and 0 <= self.weight_decay < math.inf):
             raise AssayError(
-                f"learning_rate={self.learning_rate} must be positive, weight_decay={self.weight_decay} not negative"
+                f"learning_rate={self.learning_rate} must be positive and below {LARGEST_RATE:g}, "
+                f"weight_decay={self.weight_decay} not negative"
             )
         if self.stop_loss is not None and not self.stop_loss > 0:
             raise AssayError(f"stop_loss={self.stop_loss} must be positive: a cross-entropy never reaches 0")

@@ -27,6 +27,7 @@ GAP, NOISE, OTHER = np.random.default_rng(3).normal(size=(3, 18))
 MEASURES = {"good": GAP + 0.5 * NOISE, "weak": GAP + 3 * OTHER}
 SINGLE = {
     "cmi": lambda m: conditional_mutual_information(m, GAP, GRID),
+    "cmi_distinct": lambda m: conditional_mutual_information(m, GAP, GRID, self_pairs=False),
     "kendall_tau": lambda m: kendall_tau(m, GAP),
     "granulated_kendall": lambda m: granulated_kendall(m, GAP, GRID).value,
     "worst_sign_error": lambda m: sign_error(m, GAP, GRID).worst,
@@ -126,7 +127,8 @@ def test_an_incomplete_grid_warns_once_and_counts_pairs_in_all_draws():
     with pytest.warns(IncompleteGridWarning) as told:
         table = score_measures(measures, GAP[:-2], grid, draws=20)
     assert len(told) == 1
-    counted = score_measures(measures, GAP[:-2], grid, ConditionalMutualInformation(cell_weight="count"), draws=20)
+    by_count = ConditionalMutualInformation(self_pairs=False, cell_weight="count")
+    counted = score_measures(measures, GAP[:-2], grid, by_count, draws=20)
     pd.testing.assert_frame_equal(table, counted)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from assay.broad.data.dataset import Array
 from assay.core.errors import AssayError, first_line, nearest
-from assay.core.reading import is_file
+from assay.core.reading import is_file, require_room
 
 
 def read_columns(path: Path, columns: Sequence[str]) -> tuple[list[int], dict[str, list[str]]]:
@@ -24,6 +24,7 @@ def read_columns(path: Path, columns: Sequence[str]) -> tuple[list[int], dict[st
     cells: dict[str, list[str]] = {column: [] for column in columns}
     line = 1
     try:
+        require_room(path, table=True)
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as raw:
             reader = csv.reader(io.TextIOWrapper(raw, encoding="utf-8-sig", newline=""), strict=True)
             header = next(reader, [])

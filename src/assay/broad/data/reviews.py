@@ -10,6 +10,7 @@ from scipy import sparse
 
 from assay.broad.data.columns import number, read_columns
 from assay.broad.data.dataset import Array, Dataset, Inputs
+from assay.core.array_files import load_arrays
 from assay.core.errors import AssayError, first_line, nearest
 from assay.core.reading import reading
 
@@ -92,7 +93,7 @@ def load_we8there(path: str | Path) -> Dataset:
     The npz file holds the counts as a sparse matrix by rows (``data``, ``indices``, ``indptr``, ``shape``),
     ``ratings`` (0 is missing), ``rating_names`` and ``doc_ids``. (R package textir; Snyder and Barzilay 2007.)
     """
-    with reading(path, "npz"), Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+    with reading(path, "npz"), Path(path).open("rb") as raw, load_arrays(raw, path) as file:
         parts = {key: np.asarray(file[key]) for key in file.files}
     for key in ("data", "indices", "indptr", "shape", "ratings", "rating_names", "doc_ids"):
         if key not in parts:
@@ -103,12 +104,15 @@ def load_we8there(path: str | Path) -> Dataset:
         counts.check_format(full_check=True)
     except (ValueError, TypeError) as error:
         raise AssayError(f"{path}: its counts are no sparse matrix ({first_line(error)})") from error
-    ratings = parts["ratings"].astype(np.float64)
+    try:
+        ratings = parts["ratings"].astype(np.float64)
+    except (ValueError, TypeError) as error:
+        raise AssayError(f"{path}: its ratings are no numbers ({first_line(error)})") from error
     wrong = np.argwhere(~np.isin(ratings, np.arange(6)))
     if len(wrong):
         row, column = wrong[0]
         raise AssayError(f"{path}: rating {ratings[row, column]:g} of review {row} is not 1 to 5, or 0 for missing")
-    ids, labels = (tuple(map(str, parts[key])) for key in ("doc_ids", "rating_names"))
+    ids, labels = (tuple(map(str, np.ravel(parts[key]))) for key in ("doc_ids", "rating_names"))
     return Dataset("we8there", "text", Inputs(counts, ids), np.where(ratings == 0, np.nan, ratings), labels)
 
 

@@ -11,7 +11,6 @@ import select
 import signal
 import sys
 import tempfile
-import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,7 +21,7 @@ from typing import Any, Literal
 
 from assay.broad.run.printed import Printed
 from assay.broad.run.walls import finish_walls, make_walls, unreadable
-from assay.runs.process_tree import adopt_orphans, descendants, end_with_parent
+from assay.runs.process_tree import adopt_orphans, end_below, end_with_parent
 
 Kind = Literal["private namespaces", "plain processes"]
 PLAIN: Kind = "plain processes"
@@ -109,7 +108,7 @@ def be_warden(request: bytes, channel: int, lifeline: int, parent: int) -> None:
         if printed.end in events and not printed.pass_on():
             poll.unregister(printed.end)
     if plain:
-        _end_all_below(warden)
+        end_below(warden)
     printed.pass_on(all_of_it=True)
     if plain:
         _say(lifeline, os.waitstatus_to_exitcode(status))
@@ -186,18 +185,3 @@ def close_all_but(kept: int) -> None:
     """Close all descriptors but one and the standard three."""
     os.closerange(3, kept)
     os.closerange(kept + 1, max(os.sysconf("SC_OPEN_MAX"), 65536) if hasattr(os, "sysconf") else 65536)
-
-
-def _end_all_below(pid: int) -> None:
-    """Kill every descendant of a process that adopts orphans, until there is none."""
-    for _ in range(10_000):
-        living = descendants(pid)
-        for one in living:
-            with suppress(ProcessLookupError):
-                os.kill(one, signal.SIGKILL)
-        with suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        if not living:
-            return
-        time.sleep(0.002)

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from assay.core.errors import AssayError, optional
+from assay.core.errors import AssayError
+from assay.core.hdf5 import open_hdf5
 from assay.core.reading import read_json as read_json_file
 from assay.core.reading import reading
 from assay.networks.imported.keras_layers import keras_layer, whole
@@ -111,8 +112,7 @@ def _fill(unfilled: Unfilled, path: str | Path) -> None:
 
 def _read_weights(path: str | Path) -> list[dict[str, Array]]:
     """Read the arrays of each layer that has weights, by short names (``kernel`` for ``dense_1/kernel:0``)."""
-    h5py = optional("h5py", "keras", "reading Keras weights")
-    with reading(path, "Keras weights"), h5py.File(path, "r") as file:
+    with open_hdf5(path, "Keras weights", "reading Keras weights") as file:
         layers = [file[_text(name)] for name in file.attrs["layer_names"]]
         names = [[_text(name) for name in layer.attrs["weight_names"]] for layer in layers]
         return [

@@ -121,6 +121,9 @@ def read_onnx(path: str | Path) -> OnnxGraph:
         model = onnx.load(str(path))
         onnx.checker.check_model(model)
         graph = model.graph
+        for node in graph.node:
+            if not all(isinstance(name, str) for name in (node.name, node.op_type, *node.input, *node.output)):
+                raise ValueError("the name of a node is no text")
         constants = {t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}
         for node in graph.node:
             if node.op_type == "Constant":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pandas as pd
@@ -14,11 +15,16 @@ from assay.runs.tables import Tables
 
 NOTES = {
     "score": "Inv_p: mean invariance score of the best-scoring proportion of units; 1/G is the most there can be",
-    "low": "lower end of the 95 % interval (bootstrap over units and stimuli)",
-    "high": "upper end of the 95 % interval",
+    "held_out": "what the best units score on stimuli that did not choose them, which no luck in the choice raises",
+    "held_out_low": "lower end of its 95 % interval (bootstrap over units and blocks of stimuli)",
+    "held_out_high": "upper end of its 95 % interval",
     "n": "units in that mean",
     "z": "stimuli that the score of a unit rests on: the median over units of |Z|",
-    "mean_score": "mean over all units that have a score",
+    "z_clips": "clips (or trajectories of gratings, or pictures) that they come from: the median over units",
+    "clips": "clips that the Z of any unit comes from",
+    "z_quantile": "share of all stimuli that drive a unit at least as much as the last of its Z: the median over units",
+    "mean_score": "Inv_1: mean over all units that have a score",
+    "mean_held_out": "the same with each unit's sign chosen on other stimuli; then its 95 % interval",
     "p10": "tenth percentile of those scores, and so on",
     "negative": "share of those units that fire when their response is small (sign −1)",
     "units": "units of the layer",
@@ -30,6 +36,13 @@ NOTES = {
     "silent": "units without a score: firing on none of this transformation's stimuli",
     "not_finite": "units without a score: NaN or infinity",
 }
+DETAILS = (
+    *("magnitudes", "firing_by_magnitude", "mean_firing_by_magnitude"),
+    *("unit_score", "unit_sign", "unit_status", "unit_selectivity", "unit_width"),
+)
+"""Columns of arrays, which no table shows."""
+SATURATED = 0.95
+"""Share of the most there can be, above which a test tells nothing apart."""
 FEWEST = 5
 """Stimuli below which the score of a unit is not worth reading by itself."""
 _PICTURED = 12  # number of layers pictured at most, evenly over the depth
@@ -50,27 +63,58 @@ def section(label: str, record: MeasureRecord, tables: Tables) -> list[Any]:
             f"transforms. A layer's score is the mean of its best {settings['top']:.0%} of units."
         )
     ]
-    blocks += _warnings(table)
+    blocks += _warnings(table, settings["near_max"], rate)
     for name, group in table.groupby("transformation", sort=False):
         blocks.append(Items(tuple(_sentences(group, str(name)))))
         blocks.append(_chart(group, str(name), 1 / rate))
+        if "magnitudes" in group:
+            blocks.append(_by_magnitude(group, str(name)))
         if group["subject"].nunique() <= MANY:
             blocks += [_pictures(str(s), str(name), rows) for s, rows in group.groupby("subject", sort=False)]
-    blocks.append(Table("Invariance by layer", table.drop(columns=["order", "test", "pictures"]), NOTES))
+    left_out = ("order", "test", "pictures", "p25", "p75", "df", "mean_df", "stimuli", *DETAILS)
+    shown = [c for c in table if c not in left_out]
+    blocks.append(Table("Invariance by layer", table[shown], NOTES))
     return blocks
 
 
-def _warnings(table: pd.DataFrame) -> list[Findings]:
-    """A warning where the scores of units rest on a handful of stimuli."""
+def _warnings(table: pd.DataFrame, near_max: float, rate: float) -> list[Findings]:
+    """Warnings where scores rest on a handful of stimuli, Z is not near-maximal, or a test is saturated."""
+    found: list[tuple[str, str, str]] = []
     scored = table[table["status"] == "ok"]
-    if "z" not in scored or scored.empty or scored["z"].median() >= FEWEST:  # runs of before have no such column
-        return []
-    few = scored["z"].median()
-    answer = (
-        f"The score of a unit rests on {few:g} stimul{'us' if few == 1 else 'i'} (median over layers), so that single "
-        "units take few values and the best of them are the best by luck: show more stimuli, or raise near_max."
-    )
-    return [Findings((("bad", "Few stimuli", answer),))]
+    few = scored["z"].median() if "z" in scored and len(scored) else FEWEST  # runs of before have no such column
+    if few < FEWEST:
+        answer = (
+            f"The score of a unit rests on {few:g} stimul{'us' if few == 1 else 'i'} (median over layers), so that "
+            "single units take few values and the best of them are the best by luck: show more stimuli, or raise "
+            "near_max."
+        )
+        found.append(("bad", "Few stimuli", answer))
+    for name, rows in scored.groupby("transformation", sort=False):
+        asked, reached = _quantiles(rows, near_max, rate)
+        if reached > 2 * asked:
+            answer = (
+                f"Z holds what drives a unit most among the stimuli of {name}, yet {reached / rate:.0%} of all stimuli "
+                f"on which it fires drive it at least as much, where {asked / rate:.0%} were asked for: its scores are "
+                "those of stimuli near the threshold. Do not pool this test with others."
+            )
+            found.append(("bad", f"{name}: Z is not near-maximal", answer))
+        if len(rows) > 1 and rows["score"].min() > SATURATED / rate:
+            answer = (
+                f"All layers score above {SATURATED / rate:.0f} of at most {1 / rate:.0f}, so that the test cannot "
+                "tell them apart: transform more, or remove what does not change from the stimuli."
+            )
+            found.append(("open", f"{name}: at the ceiling", answer))
+    return [Findings(tuple(found))] if found else []
+
+
+def _quantiles(rows: pd.DataFrame, near_max: int | float, rate: float) -> tuple[float, float]:
+    """The share of stimuli that was asked to be in Z, and that which drives units as much as the last of it."""
+    if "z_quantile" not in rows:  # a run of before
+        return 1.0, 1.0
+    n = int(rows["stimuli"].max())
+    firing = math.ceil(rate * n)
+    asked = near_max if isinstance(near_max, int) else math.ceil(near_max * firing)
+    return min(asked, firing) / n, float(rows["z_quantile"].median())
 
 
 def _sentences(group: pd.DataFrame, name: str) -> list[str]:
@@ -94,24 +138,44 @@ def _sentences(group: pd.DataFrame, name: str) -> list[str]:
 
 
 def _value(row: pd.Series) -> str:
-    spread = "" if pd.isna(row["low"]) else f" ({row['low']:.1f} to {row['high']:.1f})"
-    return f"{row['score']:.1f}{spread}"
+    if "held_out" not in row:  # a run of before, whose interval was around the score
+        return f"{row['score']:.1f}"
+    low, high = row["held_out_low"], row["held_out_high"]
+    spread = "" if pd.isna(low) else f", {low:.1f} to {high:.1f}"
+    return f"{row['score']:.1f}" + ("" if pd.isna(row["held_out"]) else f" (held out {row['held_out']:.1f}{spread})")
 
 
 def _chart(group: pd.DataFrame, name: str, most: float) -> LineChart:
+    held_out = "held_out" in group and group["held_out"].notna().any()
+    value = "held_out" if held_out else "score"
     lines = []
     for subject, rows in group.groupby("subject", sort=False):
         points = []
         for i, (_, row) in enumerate(rows.iterrows()):
-            if pd.isna(row["score"]):
+            if pd.isna(row[value]):
                 continue
-            band = None if pd.isna(row["low"]) else (float(row["low"]), float(row["high"]))
+            ends = (row["held_out_low"], row["held_out_high"]) if held_out else (float("nan"),) * 2
+            band = None if pd.isna(ends[0]) else (float(ends[0]), float(ends[1]))
             detail = f"{_value(row)}, {int(row['n'])} of {int(row['ok'] + row['tied'])} units with a score"
             depth = i / max(len(rows) - 1, 1)
-            points.append(Point(depth, float(row["score"]), band, str(row["layer"]), detail))
+            points.append(Point(depth, float(row[value]), band, str(row["layer"]), detail))
         lines.append((str(subject), tuple(points)))
-    caption = f"Invariance to {name} across layers (band: 95 % interval)"
+    caption = f"Invariance to {name} across layers" + (", on held-out stimuli (band: 95 % interval)" * bool(held_out))
     return LineChart(caption, "relative depth: input to output", "invariance score", tuple(lines), ("most", most))
+
+
+def _by_magnitude(group: pd.DataFrame, name: str) -> LineChart:
+    """How far the last layer of each network is invariant: its firing rate at every magnitude."""
+    lines = []
+    for subject, rows in group[group["status"] == "ok"].groupby("subject", sort=False):
+        last = rows.iloc[-1]
+        pairs = sorted(zip(last["magnitudes"], last["firing_by_magnitude"], strict=True))
+        points = (Point(float(m), float(f), None, f"{m:g}", f"{f:.2f}") for m, f in pairs if not pd.isna(f))
+        lines.append((f"{subject}, {last['layer']}", tuple(points)))
+    caption = f"How often the best units of the last layer fire, by the magnitude of {name}"
+    shown = [point.x for _, points in lines for point in points] or [0.0, 1.0]
+    ends = (min(shown), max(shown))
+    return LineChart(caption, f"magnitude of {name}", "firing rate", tuple(lines), x_range=ends)
 
 
 def _pictures(subject: str, name: str, rows: pd.DataFrame) -> Pictures:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 import pandas as pd
+from torch import Tensor
 
 from assay.core.errors import AssayError, nearest
 from assay.stimuli.labelled import Labelled
@@ -32,8 +33,8 @@ class Corpus(ABC):
 
     @property
     @abstractmethod
-    def test(self) -> Labelled:
-        """What the networks were tested on."""
+    def test(self) -> Labelled | None:
+        """What the networks were tested on; None where only the result is known."""
 
     @abstractmethod
     def subject(self, network: str) -> Subject:
@@ -53,6 +54,21 @@ class Corpus(ABC):
     def left_out(self) -> pd.DataFrame:
         """Networks that were trained but are not part of the corpus, and why (``status``); none by default."""
         return pd.DataFrame(columns=["network", "status"])
+
+    def initial_weights(self, network: str) -> dict[str, Tensor] | None:
+        """The weights of a network before training, by name; None where they were not kept."""
+        self.require(network)
+        return None
+
+    def history(self, network: str) -> pd.DataFrame | None:
+        """The losses of a network's training, one row per epoch; None where they were not kept."""
+        self.require(network)
+        return None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was guessed to understand the corpus, in sentences; nothing by default."""
+        return ()
 
     def __len__(self) -> int:
         return len(self.table)

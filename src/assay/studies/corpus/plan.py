@@ -14,12 +14,14 @@ from typing import Any
 from torch import nn
 
 from assay.core.errors import AssayError, nearest
+from assay.core.fingerprint import fingerprint
 from assay.core.limits import OBJECTS, require_count
 from assay.plans.problems import Collector
 from assay.plans.reading import Reading
 from assay.plans.settings import Node, build, convert, read_yaml
-from assay.stimuli.labelled import Labelled, load_labelled
+from assay.stimuli.labelled import Labelled
 from assay.studies.corpus.architecture import Architecture
+from assay.studies.corpus.data import CorpusData
 from assay.training.adversarial import Adversary
 from assay.training.augmentation import Augment
 from assay.training.recipe import Recipe
@@ -35,26 +37,6 @@ _ATTACK = {
 
 
 @dataclass(frozen=True)
-class CorpusData:
-    """The data on which the networks of a corpus are trained and tested.
-
-    Args:
-        path: Where the data are, in a form that `assay.stimuli.load_labelled` reads.
-        train: Number of training inputs to draw at random, with the plan's seed; all by default.
-        test: Number of test inputs to draw in the same way; all by default.
-    """
-
-    path: Path
-    train: int | None = None
-    test: int | None = None
-
-    def load(self, seed: int) -> tuple[Labelled, Labelled]:
-        """Load the training set and the test set."""
-        train, test = (load_labelled(self.path, split=split) for split in ("train", "test"))
-        return _sample(train, self.train, seed), _sample(test, self.test, seed)
-
-
-@dataclass(frozen=True)
 class CorpusPlan:
     """Networks of one kind, one for every combination of hyper-parameters.
 
@@ -62,8 +44,10 @@ class CorpusPlan:
         network: Architecture of all networks: ``vgg``, ``nin``, ``conv``, ``resnet``, or ``module:factory``.
         data: What the networks are trained and tested on.
         grid: Hyper-parameters that vary, by name, each with its values: arguments of the network, settings of the
-            recipe, ``augmentation`` (``none``, or a perturbation with ``partial`` or ``full``), and for adversarial
-            training ``epsilon``, ``norm``, ``attack_steps``, ``attack_step_size`` and ``attack_random_start``.
+            recipe, ``augmentation`` (``none``, or a perturbation with ``partial`` or ``full``), ``train_size`` (the
+            number of training inputs, as many of each class, smaller sets being parts of larger ones), ``seed`` (for
+            several networks of each kind), and for adversarial training ``epsilon``, ``norm``, ``attack_steps``,
+            ``attack_step_size`` and ``attack_random_start``.
         fixed: Settings of the same kinds that have one value for all networks.
         folder: Where the corpus is written.
         seed: Seed of the sample of data, of the initial weights and of training; each network has its own.
@@ -104,11 +88,28 @@ class CorpusPlan:
         augment = Augment.named(settings.get("augmentation", "none"), mean, std)
         training = {k: v for k, v in settings.items() if k in known and k not in _SET_BY_PLAN}
         adversary = _adversary(settings, mean, std)
-        return Recipe(**training, augmentation=augment, adversary=adversary, seed=self.seed_of(number))
+        seed = self.seed_of(number, hyperparameters)
+        return Recipe(**training, augmentation=augment, adversary=adversary, seed=seed)
 
-    def seed_of(self, number: int) -> int:
-        """The seed of a network's initial weights and training, from its number in the grid."""
-        return self.seed * 100_003 + number
+    def seed_of(self, number: int, hyperparameters: Mapping[str, Any]) -> int:
+        """The seed of a network's initial weights and training, different for every network.
+
+        It follows from the network's number in the grid; where the plan has ``seed`` among the hyper-parameters, from
+        these, so that a longer list of seeds changes none of the networks before.
+        """
+        settings = dict(self.fixed) | dict(hyperparameters)
+        if "seed" not in settings:
+            return self.seed * 100_003 + number
+        if settings["seed"] < 0:
+            raise AssayError(f"seed={settings['seed']} must be at least 0")
+        return int(fingerprint(self.seed, {key: settings[key] for key in sorted(settings)})[:12], 16)
+
+    def train_size(self, hyperparameters: Mapping[str, Any]) -> int | None:
+        """On how many of the training inputs a network is trained; None for all."""
+        size: int | None = (dict(self.fixed) | dict(hyperparameters)).get("train_size")
+        if size is not None and size < 1:
+            raise AssayError(f"train_size={size} must be at least 1")
+        return size
 
 
 def load_corpus_plan(path: str | Path) -> CorpusPlan:
@@ -124,6 +125,8 @@ def corpus_plan(root: Node, known: Collection[str] | None = None) -> CorpusPlan:
         root: The plan.
         known: The keys that it may have; by default `KEYS`.
     """
+    if isinstance(root.value, dict) and isinstance(root.value.get("corpus"), dict):
+        root["corpus"].fail("is a table of networks that are trained already: measure them (assay corpus study)")
     reading = Reading(root, KEYS if known is None else known, ("network", "data", "grid"))
     network = reading.take("network", _network, "")
     grid: dict[str, tuple[Any, ...]] = {}
@@ -207,7 +210,7 @@ def _settings(architecture: Architecture) -> dict[str, Any]:
     training = {k: v for k, v in typing.get_type_hints(Recipe).items() if k not in _SET_BY_PLAN}
     of_attacks = typing.get_type_hints(Adversary)
     attack = {key: of_attacks[name] for key, name in _ATTACK.items()}
-    return architecture.arguments | training | attack | {"augmentation": str}
+    return architecture.arguments | training | attack | {"augmentation": str, "train_size": int, "seed": int}
 
 
 def _adversary(settings: Mapping[str, Any], mean: Any, std: Any) -> Adversary | None:
@@ -234,10 +237,5 @@ def _check_recipes(plan: CorpusPlan, root: Node) -> None:
     for number, hyperparameters in enumerate(plan.combinations().values()):
         with problems.watching(root["grid"].where):
             plan.recipe(hyperparameters, number, (0.0,), (1.0,))
+            plan.train_size(hyperparameters)
     problems.raise_any()
-
-
-def _sample(data: Labelled, count: int | None, seed: int) -> Labelled:
-    if count is not None and not 0 < count <= len(data):
-        raise AssayError(f"data: {count} of {data.source} are asked for, which has {len(data)}")
-    return data if count is None else data.sample(count, seed)

@@ -1,4 +1,4 @@
-"""The files of a corpus: how it was made, and the weights and the result of each network that is trained."""
+"""The files of a corpus: how it was made, and for each network that is trained its weights, losses and result."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from assay.core.records import record_of
 log = logging.getLogger(__name__)
 MANIFEST = "corpus.json"
 _FOLDER = "networks"
+_FILES = {"weights": ".safetensors", "initial": ".initial.safetensors", "history": ".history.csv"}
 _SAME_PLAN = "delete it and train again by the same plan; networks that are trained are kept"
 
 
@@ -51,6 +52,8 @@ class _Result:
     trained_accuracy: float | None = None
     trained_loss: float | None = None
     weights_sha256: str = ""
+    initial_sha256: str = ""
+    history_sha256: str = ""
 
 
 class StoredNetworks:
@@ -104,24 +107,43 @@ class StoredNetworks:
     def weights(self, name: str) -> Path:
         """The file of a network's weights, which is whole."""
         self._require_whole(name, self.row(name))
-        return Path(self.folder.path(self._weights(name)))
+        return Path(self.folder.path(self._file(name, "weights")))
 
-    def write(self, row: dict[str, Any], weights: bytes | None) -> None:
-        """Write the weights of a network, if it has some, and then its result, which makes it complete."""
+    def initial_weights(self, name: str) -> Path | None:
+        """The file of a network's weights before training, which is whole; None in corpora that did not keep them."""
+        data = self._kept(name, "initial", self.row(name))
+        return None if data is None else Path(self.folder.path(self._file(name, "initial")))
+
+    def history(self, name: str) -> bytes | None:
+        """The losses of a network's training as CSV; None in corpora that did not keep them."""
+        return self._kept(name, "history", self.row(name))
+
+    def write(self, row: dict[str, Any], weights: bytes | None, initial: bytes, history: bytes) -> None:
+        """Write the files of a network, without weights where it has none, and then its result: it is complete."""
         name = row["network"]
-        if weights is not None:
-            self.folder.write(self._weights(name), weights)
-            row = {**row, "weights_sha256": hashlib.sha256(weights).hexdigest()}
+        for kind, data in (("initial", initial), ("history", history), ("weights", weights)):
+            if data is not None:
+                self.folder.write(self._file(name, kind), data)
+                row = {**row, f"{kind}_sha256": hashlib.sha256(data).hexdigest()}
         self.folder.write(self._record(name), json.dumps(row).encode())
 
     def _require_whole(self, name: str, row: Mapping[str, Any]) -> None:
-        """Raise an error unless the weights of a network are those that were written with its result."""
-        path = self.folder.path(self._weights(name))
-        if not self.folder.exists(self._weights(name)):
+        """Raise an error unless the files of a network are those that were written with its result."""
+        for kind in _FILES:
+            self._kept(name, kind, row)
+
+    def _kept(self, name: str, kind: str, row: Mapping[str, Any]) -> bytes | None:
+        """A file of a network; an error where it is damaged or lost, None where it was never written."""
+        file, digest = self._file(name, kind), row.get(f"{kind}_sha256")
+        if digest is None and kind != "weights":  # corpora of before have none
+            return None
+        path = self.folder.path(file)
+        if not self.folder.exists(file):
             raise AssayError(f"{path} is not there: {self._remedy(name)}")
-        digest = hashlib.sha256(self.folder.read(self._weights(name))).hexdigest()
-        if row.get("weights_sha256", digest) != digest:  # corpora of before have none
+        data = self.folder.read(file)
+        if digest not in (None, hashlib.sha256(data).hexdigest()):
             raise AssayError(f"{path} is damaged (it is not as it was written): {self._remedy(name)}")
+        return data
 
     def _remedy(self, name: str) -> str:
         return f"train again, which makes {name} anew"
@@ -129,5 +151,5 @@ class StoredNetworks:
     def _record(self, name: str) -> str:
         return f"{_FOLDER}/{name}.json"
 
-    def _weights(self, name: str) -> str:
-        return f"{_FOLDER}/{name}.safetensors"
+    def _file(self, name: str, kind: str) -> str:
+        return f"{_FOLDER}/{name}{_FILES[kind]}"

@@ -1,6 +1,7 @@
 """A corpus in a folder: trained by a plan, resumable, read again without training.
 
-``corpus.json`` says how the corpus was made, ``networks/NAME.safetensors`` holds the weights of a network and
+``corpus.json`` says how the corpus was made. ``networks/NAME.safetensors`` holds the weights of a network,
+``networks/NAME.initial.safetensors`` those before training, ``networks/NAME.history.csv`` the loss of every epoch, and
 ``networks/NAME.json`` the result of its training. A network is complete when its JSON file exists.
 """
 
@@ -8,16 +9,18 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from assay.core.checkpoints import read_tensors
+from assay.core.csv_files import read_csv, to_csv
 from assay.core.determinism import Arithmetic, seeded
 from assay.core.device import device_named
 from assay.core.errors import AssayError
@@ -60,7 +63,8 @@ class TrainedCorpus(Corpus):
         self.folder = Folder(folder or plan.folder)
         self.device = str(device_named(device or plan.device))
         self.name = Path(self.folder.url).name
-        self._train, self._test = plan.data.load(plan.seed)
+        self.pool, self._test = plan.data.load(plan.seed)
+        self._train = self._seen_by_all()
         self.mean, self.std = channel_statistics(self.train)
         if self.folder.exists(MANIFEST) and CorpusManifest.read(self.folder).made_of != self.made_of:
             raise AssayError(
@@ -72,8 +76,28 @@ class TrainedCorpus(Corpus):
 
     @property
     def train(self) -> Labelled:
-        """The training set, or the sample of it that the plan asks for."""
+        """What all networks were trained on: the training set, or the sample of it that the plan asks for.
+
+        Where ``train_size`` differs between the networks, it is the smallest set, which is part of the others.
+        """
         return self._train
+
+    def trained_on(self, network: str) -> Labelled:
+        """What a network was trained on: of ``pool``, the data of the plan, as many inputs as its ``train_size``."""
+        size = self.plan.train_size(self.plan.combinations()[network])
+        return self.pool if size is None else self.pool.balanced(size, self.plan.seed)
+
+    def _seen_by_all(self) -> Labelled:
+        sizes = [self.plan.train_size(one) for one in self.plan.combinations().values()]
+        given = [size for size in sizes if size is not None]
+        if not given:
+            return self.pool
+        least = len(np.unique(self.pool.labels))
+        for size in (min(given), max(given)):
+            if not least <= size <= len(self.pool):
+                there = f"{self.pool.source} has {len(self.pool)} inputs in {least} classes"
+                raise AssayError(f"train_size={size}: {there}, and every class is to be met")
+        return self.pool.balanced(min(given), self.plan.seed)
 
     @property
     def test(self) -> Labelled:
@@ -108,14 +132,14 @@ class TrainedCorpus(Corpus):
 
     @property
     def hyperparameters(self) -> list[str]:
-        """Names of the hyper-parameters in the plan's grid."""
-        return list(self.plan.grid)
+        """Names of the hyper-parameters in the plan's grid; ``seed`` is none: it tells networks of one kind apart."""
+        return [name for name in self.plan.grid if name != "seed"]
 
     @property
     def made_of(self) -> str:
         """Hash of the data, the grid and the training settings: equal for corpora made in the same way."""
         plan = self.plan
-        data = (self.train.fingerprint, self.test.fingerprint)
+        data = (self.pool.fingerprint, self.test.fingerprint)
         return fingerprint(plan.network, dict(plan.grid), dict(plan.fixed), plan.seed, data)
 
     def subject(self, network: str) -> Subject:
@@ -124,6 +148,22 @@ class TrainedCorpus(Corpus):
         module = self.plan.build(self.plan.combinations()[network], self.train)
         load_weights(module, self.stored.weights(network))
         return self._wrapped(module, network)
+
+    def initial_weights(self, network: str) -> dict[str, Tensor] | None:
+        """The weights of a network before training, by name; None in corpora that did not keep them."""
+        self.require(network)
+        path = self.stored.initial_weights(network)
+        return None if path is None else read_tensors(path)
+
+    def history(self, network: str) -> pd.DataFrame | None:
+        """The training of a network, one row per epoch; None in corpora that did not keep it.
+
+        ``epoch`` from 1, ``learning_rate``, ``running_loss`` (mean cross-entropy of the epoch's steps), and ``loss``
+        and ``accuracy`` on the training data after the epoch, where these were checked.
+        """
+        self.require(network)
+        data = self.stored.history(network)
+        return None if data is None else read_csv(data)
 
     def _wrapped(self, module: nn.Module, name: str) -> Subject:
         return Subject(
@@ -175,10 +215,9 @@ def train_corpus(
     combinations = plan.combinations()
     for number, (name, hyperparameters) in enumerate(combinations.items()):
         recipe = plan.recipe(hyperparameters, number, corpus.mean, corpus.std)
-        if recipe.batch_size > len(corpus.train):
-            raise AssayError(
-                f"batch_size={recipe.batch_size} of {name} is larger than the data: {len(corpus.train)} inputs"
-            )
+        inputs = plan.train_size(hyperparameters) or len(corpus.pool)
+        if recipe.batch_size > inputs:
+            raise AssayError(f"batch_size={recipe.batch_size} of {name} is larger than the data: {inputs} inputs")
     with torch.device("meta"):  # a network that cannot be built is an error before anything is trained
         for number, hyperparameters in enumerate(combinations.values(), 1):
             plan.build(hyperparameters, corpus.train)
@@ -195,7 +234,7 @@ def train_corpus(
     store.sweep("")
     store.sweep("networks")
     alone = workers.processes or workers.ray
-    batches = [[name] for name in missing] if alone else [missing] if missing else []
+    batches = [[name] for name in missing] if alone else _of_one_size(plan, missing)
     arithmetic = Arithmetic.here()
     resources = Resources(gpus=1 if corpus.device.startswith("cuda") else 0)
     jobs = [Job((names, arithmetic), kept=corpus, resources=resources) for names in batches]
@@ -221,21 +260,22 @@ def _train(_: None, corpus: TrainedCorpus, own: tuple[list[str], Arithmetic]) ->
     combinations = plan.combinations()
     numbers = {name: i for i, name in enumerate(combinations)}
 
-    def networks() -> Iterator[nn.Module]:
-        for name in names:
-            with seeded(plan.seed_of(numbers[name])):
-                yield plan.build(combinations[name], corpus.train).to(corpus.device)
+    data = corpus.trained_on(names[0])  # all of them are trained on as many
+
+    def initial(name: str) -> nn.Module:
+        with seeded(plan.seed_of(numbers[name], combinations[name])):
+            return plan.build(combinations[name], corpus.train)
 
     def done(number: int, module: nn.Module, trained: Trained) -> None:
         name = names[number]
-        _keep(corpus, name, combinations[name], module, trained)
+        _keep(corpus, name, data, initial(name), module, trained)
         corpus.folder.remove(f"networks/{name}.training")
 
     with arithmetic.used():
         train_many(
-            networks(),
-            Normalize(corpus.mean, corpus.std)(corpus.train.shown(device=corpus.device)),
-            torch.tensor(corpus.train.labels, device=corpus.device),
+            (initial(name).to(corpus.device) for name in names),
+            Normalize(corpus.mean, corpus.std)(data.shown(device=corpus.device)),
+            torch.tensor(data.labels, device=corpus.device),
             [plan.recipe(combinations[name], numbers[name], corpus.mean, corpus.std) for name in names],
             at_once=plan.at_once,
             checkpoints=[Path(corpus.folder.path(f"networks/{name}.training")) for name in names],
@@ -243,26 +283,42 @@ def _train(_: None, corpus: TrainedCorpus, own: tuple[list[str], Arithmetic]) ->
         )
 
 
-def _keep(
-    corpus: TrainedCorpus, name: str, hyperparameters: Mapping[str, Any], module: nn.Module, trained: Trained
-) -> None:
-    """Measure a trained network's accuracies and write its weights and its row of the table."""
-    from safetensors.torch import save
+def _of_one_size(plan: CorpusPlan, names: list[str]) -> list[list[str]]:
+    """The networks in groups that are trained on as many inputs, so that they can be trained side by side."""
+    combinations = plan.combinations()
+    groups: dict[int | None, list[str]] = {}
+    for name in names:
+        groups.setdefault(plan.train_size(combinations[name]), []).append(name)
+    return list(groups.values())
 
-    row: dict[str, Any] = {"network": name, **hyperparameters}
+
+def _keep(
+    corpus: TrainedCorpus, name: str, data: Labelled, initial: nn.Module, module: nn.Module, trained: Trained
+) -> None:
+    """Measure a trained network's accuracies and write its weights, its history and its row of the table."""
+    row: dict[str, Any] = {"network": name, **corpus.plan.combinations()[name]}
     weights = None
     if trained.status == "diverged":
         row |= {"train_accuracy": None, "test_accuracy": None, "gap": None}
     else:
         subject = corpus._wrapped(module, name)
-        train, test = accuracy(subject, corpus.train), accuracy(subject, corpus.test)
+        train, test = accuracy(subject, data), accuracy(subject, corpus.test)
         row |= {"train_accuracy": train, "test_accuracy": test, "gap": train - test}
-        tensors = {key: value.detach().cpu().contiguous() for key, value in module.state_dict().items()}
-        weights = save(tensors)
+        weights = _state(module)
     at_the_end_of_training = {"trained_accuracy": trained.accuracy, "trained_loss": trained.loss}
     row |= {key: value if value == value else None for key, value in at_the_end_of_training.items()}  # JSON has no NaN
     row |= {"epochs": trained.epochs, "status": trained.status}
-    corpus.stored.write(row, weights)
+    epochs = pd.DataFrame([asdict(epoch) for epoch in trained.history])
+    epochs.insert(0, "epoch", range(1, len(epochs) + 1))
+    corpus.stored.write(row, weights, _state(initial), to_csv(epochs))
+
+
+def _state(module: nn.Module) -> bytes:
+    """The weights of a network as a file of safetensors."""
+    from safetensors.torch import save
+
+    saved: bytes = save({key: value.detach().cpu().contiguous() for key, value in module.state_dict().items()})
+    return saved
 
 
 def channel_statistics(train: Labelled) -> tuple[tuple[float, ...], tuple[float, ...]]:

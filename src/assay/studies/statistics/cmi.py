@@ -6,6 +6,7 @@ Jiang et al. 2020, "Predicting Generalization in Deep Learning" (PGDL), as its s
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -47,7 +48,7 @@ def conditional_mutual_information(
     Without self-pairs and ties it is blind to direction: −μ scores as μ does. Self-pairs, which are false and false,
     favour a measure that rises with the gap over its negative, the more so the fewer networks a cell has: 0.43 v 0.31
     for one measure over 16 networks, 0.14 v 0.12 for another over 96. To compare a measure that rises with the gap and
-    one that falls with it, leave self-pairs out.
+    one that falls with it, leave self-pairs out; ``docs/cmi-self-pairs.md`` has the proof.
 
     Args:
         measure: The value μ of the measure for each network.
@@ -143,15 +144,47 @@ class ConditionalMutualInformation(Statistic):
 
     def resampled(self, measures: Array, gap: Array, grid: Grid, weights: Array) -> Array:
         """The CMI of each measure in each resample."""
-        scores = self.by_condition(measures, gap, grid, weights)
-        lowest: Array = np.where(np.isnan(scores), np.inf, scores).min(axis=1)
-        return np.where(np.isinf(lowest), np.nan, lowest)
+        return _lowest(self.by_condition(measures, gap, grid, weights))
+
+    def blocks(self, grid: Grid) -> list[Array]:
+        """The settings of each set of hyper-parameters: a measure may say what such a set says, and no more."""
+        return [grid.settings(s) for s in self.conditions(grid)]
+
+    def best_of_reordered(self, measures: Array, gap: Array, grid: Grid, orders: Array, block: int) -> Array:
+        """The highest CMI of any measure in each order of the networks.
+
+        No CMI is above its score for one set of hyper-parameters. That of the set within which networks were
+        reordered is computed for all measures; the others only where the lowest so far is above the CMI of the
+        measure that is first by it.
+        """
+        settings = self.blocks(grid)
+        uniform = self._uniform(grid, settings)
+        sets = [_PairsOnce(gap, setting, self.self_pairs, uniform) for setting in settings]
+        ranked = np.stack([np.unique(measure, return_inverse=True)[1] for measure in measures])
+        ranked = ranked.astype(np.int16 if len(gap) < 2**15 else np.int32)  # quicker to compare than numbers
+        bound = np.stack([sets[block].quick_scores(measure[orders]) for measure in ranked], axis=1)
+        others = [pairs for k, pairs in enumerate(sets) if k != block]
+        first = bound.argmax(axis=1)
+        best = bound[np.arange(len(orders)), first]
+        for pairs in others:
+            best = np.minimum(best, pairs.quick_scores(ranked[first[:, None], orders]))
+        order, measure = np.nonzero(bound > best[:, None])
+        lowest = bound[order, measure]
+        for pairs in others:
+            lowest = np.minimum(lowest, pairs.quick_scores(ranked[measure[:, None], orders[order]]))
+            left = lowest > best[order]
+            order, measure, lowest = order[left], measure[left], lowest[left]
+        np.maximum.at(best, order, lowest)
+        return np.where(np.isinf(best), -np.inf, best)
 
     def by_condition(self, measures: Array, gap: Array, grid: Grid, weights: Array) -> Array:
         """The score of each measure for each set of hyper-parameters in each resample, in these dimensions."""
         sets = self.conditions(grid)
-        settings = [grid.settings(s) for s in sets]
-        uniform = self.cell_weight == "uniform" and all(map(partial(_complete, grid), sets, settings))
+        settings = self.blocks(grid)
+        uniform = self._uniform(grid, settings)
+        if len(weights) == 1 and (weights == 1).all():
+            every = [_PairsOnce(gap, setting, self.self_pairs, uniform) for setting in settings]
+            return np.stack([pairs.scores(measures) for pairs in every], axis=1)[:, :, None]
         wider = gap[:, None] > gap
         higher = measures[:, :, None] > measures[:, None, :]
         true = np.concatenate([wider[None], higher, higher & wider]).reshape(-1, wider.size)
@@ -167,6 +200,74 @@ class ConditionalMutualInformation(Statistic):
                 counts = (sums[k] @ pairs).reshape(len(true), *total.shape)
                 scores[:, k, start : start + step] = _scores(total, counts, uniform)
         return scores
+
+    def _uniform(self, grid: Grid, settings: list[Array]) -> bool:
+        """Whether cells count the same: as asked, and only where every combination has a network."""
+        return self.cell_weight == "uniform" and all(map(partial(_complete, grid), self.conditions(grid), settings))
+
+
+class _PairsOnce:
+    """All pairs of networks, each in its cell by one set of hyper-parameters, to score many measures quickly.
+
+    Pairs are counted in whole numbers, so that scores are exactly those of a resample that holds every network once.
+    """
+
+    def __init__(self, gap: Array, setting: Array, self_pairs: bool, uniform: bool) -> None:
+        n = len(gap)
+        self.uniform = uniform
+        self.exact = np.float32 if n < 4096 else np.float64  # float32 counts to 2**24
+        self.total = _pairs(setting, np.ones((n, 1)), self_pairs)
+        cells = len(self.total)
+        wider = gap[:, None] > gap
+        row = (2 * (setting[:, None] * (setting.max() + 1) + setting) + wider).reshape(-1)
+        self.wider = np.bincount(row, minlength=2 * cells)[1::2, None].astype(np.float64)
+        entries = np.ones(row.size, dtype=self.exact), (row, np.arange(row.size))
+        self.sums = sparse.csr_array(entries, shape=(2 * cells, row.size))
+
+    def scores(self, measures: Array) -> Array:
+        """The score of each measure; NaN where no order is open."""
+        scores = np.empty(len(measures))
+        for part, counts in self._counts(measures):
+            cells = counts.astype(np.float64).T.reshape(-1, len(self.total), 2)
+            found = np.concatenate([self.wider[None], cells.sum(axis=2)[:, :, None], cells[:, :, 1:]])
+            scores[part] = _scores(self.total, found, self.uniform)[:, 0]
+        return scores
+
+    def quick_scores(self, measures: Array) -> Array:
+        """The same but for rounding, with n·log₂ n from a table; infinite where no order is open."""
+        most = int(self.total.max())
+        n = np.arange(most + 1.0)
+        bits = n * np.log2(np.maximum(n, 1))
+        total = self.total.astype(np.int64)
+        wider = self.wider.astype(np.int64)
+        share = 1 / np.maximum(total, 1) if self.uniform else np.ones(total.shape)
+        entropy = bits[total] - bits[wider] - bits[total - wider]
+        if not (whole := float((share * entropy).sum())):
+            return np.full(len(measures), np.inf)
+        scores = np.empty(len(measures))
+        for part, counts in self._counts(measures):
+            cells = counts.astype(np.int32)
+            less, both = cells[::2], cells[1::2]
+            higher = less + both
+            information = bits[both] + bits[less] - bits[higher]
+            information += bits[wider - both] + bits[total - wider - less] - bits[total - higher]
+            scores[part] = (share * (information + entropy)).sum(axis=0) / whole
+        return scores
+
+    def _counts(self, measures: Array) -> Iterator[tuple[slice, Array]]:
+        """Some measures at a time: the pairs with higher values in each cell, without and with wider gaps, in turn."""
+        n = measures.shape[1]
+        step = max(1, min(256, CHUNK // n**2))
+        for start in range(0, len(measures), step):
+            part = np.ascontiguousarray(measures[start : start + step].T)
+            higher = (part[:, None] > part).reshape(n * n, -1).astype(self.exact)
+            yield slice(start, start + step), self.sums @ higher
+
+
+def _lowest(scores: Array) -> Array:
+    """The lowest score over sets of hyper-parameters, the second dimension, of those that are defined."""
+    lowest: Array = np.where(np.isnan(scores), np.inf, scores).min(axis=1)
+    return np.where(np.isinf(lowest), np.nan, lowest)
 
 
 def _require_defined(names: tuple[str, ...], score: float) -> None:

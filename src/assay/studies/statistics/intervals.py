@@ -12,6 +12,7 @@ from scipy import stats
 
 from assay.core.errors import AssayError, nearest
 from assay.stats.bootstrap import multinomial_counts, require_spread
+from assay.stats.permutation import permutation_p
 from assay.studies.statistics.cmi import ConditionalMutualInformation
 from assay.studies.statistics.grid import Array, Hyperparameters, Numbers, checked
 from assay.studies.statistics.kendall import GranulatedKendall, KendallTau, Pearson
@@ -21,6 +22,7 @@ from assay.studies.statistics.statistic import Statistic
 Measures = Mapping[str, Numbers] | pd.DataFrame
 
 STATISTICS: dict[str, Statistic] = {
+    "cmi_distinct": ConditionalMutualInformation(self_pairs=False),
     "cmi": ConditionalMutualInformation(),
     "kendall_tau": KendallTau(),
     "granulated_kendall": GranulatedKendall(),
@@ -34,7 +36,7 @@ def score_measures(
     measures: Measures,
     gap: Numbers,
     hyperparameters: Hyperparameters | None = None,
-    statistic: str | Statistic = "cmi",
+    statistic: str | Statistic = "cmi_distinct",
     draws: int = 1000,
     confidence: float = 0.95,
     seed: int = 0,
@@ -88,15 +90,16 @@ def score_measures(
 def chance_level(
     gap: Numbers,
     hyperparameters: Hyperparameters | None = None,
-    statistic: str | Statistic = "cmi",
+    statistic: str | Statistic = "cmi_distinct",
     draws: int = 500,
     quantile: float = 0.95,
     seed: int = 0,
 ) -> float:
-    """The value that a measure unrelated to the gap stays below, ``quantile`` of the time.
+    """The value that one measure unrelated to the gap, named beforehand, stays below, ``quantile`` of the time.
 
     The quantile of the statistic over ``draws`` measures that are random orders of the networks. Mutual information is
-    never negative: in a small corpus chance alone gives much of it.
+    never negative: in a small corpus chance alone gives much of it. The best of many measures has more by chance:
+    see `against_chance`.
 
     Example:
         >>> gap = np.arange(20.0)
@@ -104,7 +107,7 @@ def chance_level(
         0.3
     """
     _, g, grid = checked({"order": gap}, gap, hyperparameters)
-    chosen = _statistic(statistic)
+    chosen = named_statistic(statistic)
     chosen.check(g, grid)
     rng = np.random.default_rng(seed)
     orders = np.stack([rng.permutation(len(g)) for _ in range(draws)]).astype(np.float64)
@@ -116,7 +119,7 @@ def compare_measures(
     measures: Measures,
     gap: Numbers,
     hyperparameters: Hyperparameters | None = None,
-    statistic: str | Statistic = "cmi",
+    statistic: str | Statistic = "cmi_distinct",
     draws: int = 1000,
     confidence: float = 0.95,
     seed: int = 0,
@@ -124,28 +127,42 @@ def compare_measures(
     """Compare every two measures: the difference of the statistic, its interval and its two-sided p.
 
     difference ± z·se and p = 2·Φ(−|difference|/se), se the standard deviation of the difference over resamples that
-    both measures share, for the reasons given in `score_measures`, whose arguments these are. Each p is that of a
-    single comparison: among many, some are below 0.05 by chance (`assay.stats.multiplicity.holm` corrects for that).
+    both measures share, for the reasons given in `score_measures`, whose arguments these are. That p is of a
+    single comparison of two measures that were named beforehand.
+
+    ``p_max`` holds for all pairs at once, and so for the pair of the best and any other. With d the difference of a
+    pair, d^b that in resample b and d̄ their mean, p_max = (1 + #{b : max over pairs of |d^b − d̄|/se ≥ |d|/se}) /
+    (1 + B). It is never below p.
 
     Returns:
         One row per pair: ``measure``, ``other``, ``difference`` (measure minus other), ``se``, ``low``, ``high``,
-        ``draws``, ``status``, ``p``.
+        ``draws``, ``status``, ``p``, ``p_max``.
 
     Example:
         >>> gap = np.arange(12.0)
         >>> table = compare_measures({"same": gap, "swapped": gap + 8 * (gap == 2)}, gap, statistic="kendall_tau")
         >>> table[["measure", "other", "difference", "p"]].round(1).to_dict("records")
         [{'measure': 'same', 'other': 'swapped', 'difference': 0.2, 'p': 0.3}]
+
+    Westfall & Young 1993, §2.4 (the bootstrap of the maximum).
     """
     names, drawn, _ = _resampled(measures, gap, hyperparameters, statistic, draws, seed)
     if len(names) < 2:
         raise AssayError(f"measures has {len(names)}: comparing takes two or more")
     rows = []
+    furthest = np.zeros(drawn.shape[1] - 1)
     for a, b in combinations(range(len(names)), 2):
-        interval = _interval("difference", drawn[a] - drawn[b], confidence)
-        p = 2 * stats.norm.sf(abs(interval["difference"]) / (interval["se"] or float("nan")))
+        apart = drawn[a] - drawn[b]
+        interval = _interval("difference", apart, confidence)
+        error = interval["se"] or float("nan")
+        p = 2 * stats.norm.sf(abs(interval["difference"]) / error)
         rows.append({"measure": names[a], "other": names[b], **interval, "p": float(p)})
-    return pd.DataFrame(rows)
+        if error == error:
+            furthest = np.fmax(furthest, np.abs(apart[1:] - np.nanmean(apart[1:])) / error)
+    table = pd.DataFrame(rows)
+    ratio = (table["difference"].abs() / table["se"].where(table["se"] > 0)).to_numpy(dtype=np.float64)
+    together = np.maximum(permutation_p(ratio, furthest[:, None]), table["p"])
+    return table.assign(p_max=np.where(np.isnan(ratio), np.nan, together))
 
 
 def _resampled(
@@ -162,14 +179,15 @@ def _resampled(
         raise AssayError(f"measures must have one or more names, each once, received {list(measures)}")
     columns = {f"measure {str(name)!r}": values for name, values in measures.items()}
     rows, g, grid = checked(columns, gap, hyperparameters)
-    chosen = _statistic(statistic)
+    chosen = named_statistic(statistic)
     chosen.check(g, grid)
     n = len(g)
     weights = np.concatenate([np.ones((1, n)), multinomial_counts(n, draws, seed)])
     return [str(name) for name in measures], chosen.resampled(rows, g, grid, weights), chosen
 
 
-def _statistic(statistic: str | Statistic) -> Statistic:
+def named_statistic(statistic: str | Statistic) -> Statistic:
+    """The statistic of this name in `STATISTICS`, or the one given."""
     if isinstance(statistic, Statistic):
         return statistic
     if statistic not in STATISTICS:

@@ -79,6 +79,10 @@ class Correlation(Statistic):
         """Raise if all networks have the same gap."""
         _require_varied("gap", gap)
 
+    def strength(self, values: Array) -> Array:
+        """The size of the correlation: a measure that falls with the gap predicts it as well as one that rises."""
+        return np.abs(values)
+
 
 @dataclass(frozen=True)
 class KendallTau(Correlation):
@@ -111,6 +115,10 @@ class GranulatedKendall(Statistic):
         for k, name in enumerate(grid.names):
             if not len(grid.one_apart(k)[0]):
                 raise AssayError(f"no two networks differ in {name!r} alone: join it with what changes with it")
+
+    def strength(self, values: Array) -> Array:
+        """The size of the coefficient: a measure that falls with the gap predicts it as well as one that rises."""
+        return np.abs(values)
 
     def resampled(self, measures: Array, gap: Array, grid: Grid, weights: Array) -> Array:
         """The granulated coefficient Ψ of each measure in each resample."""

@@ -110,6 +110,10 @@ class SignError(Statistic):
                 "lower it, or give more networks"
             )
 
+    def strength(self, values: Array) -> Array:
+        """The share of right orders: fewer errors predict better."""
+        return 1 - values
+
     def resampled(self, measures: Array, gap: Array, grid: Grid, weights: Array) -> Array:
         """The worst or mean error of each measure in each resample."""
         pairs = self._pairs(grid)

@@ -102,7 +102,10 @@ import resource, sys
 import numpy as np
 from scipy import sparse
 from assay.broad.systems.learners.text_learner import sparse_autoencoder_text
-X = sparse.random(20_000, 4_000, density=0.005, format="csr", dtype=np.float32, random_state=0)
+rng = np.random.default_rng(0)
+cells = 20_000 * 20  # drawn one by one: scipy would shuffle all 80 million places, and hide what learning takes
+places = rng.integers(20_000, size=cells), rng.integers(4_000, size=cells)
+X = sparse.csr_matrix((rng.random(cells, dtype=np.float32), places), shape=(20_000, 4_000))
 learner = sparse_autoencoder_text(inputs=4_000, hidden=(4,), samples=20_000, epochs=1)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 learner.fit(X).transform(X)

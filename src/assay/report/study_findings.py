@@ -1,0 +1,154 @@
+"""The findings of a study in sentences: each follows from a test that holds for all measures at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from assay.report.document import Findings
+from assay.studies.ranking import AGAINST, JUDGED_BY, UNDECLARED
+from assay.studies.statistics.chance import LEVEL
+
+Item = tuple[str, str, str]
+_BEST, _CHANCE, _BETTER = (
+    "Which measure predicts the gap best?",
+    "Is that more than chance?",
+    "Is it better than the others?",
+)
+_SHOWN = 5  # names in a sentence
+
+
+def study_findings(
+    ranking: pd.DataFrame, comparisons: pd.DataFrame, about: dict[str, Any], combined: pd.DataFrame | None = None
+) -> Findings:
+    """What a study found, as questions and answers.
+
+    Args:
+        ranking: What `assay.studies.rank` returned.
+        comparisons: The best measure compared with each other (`assay.studies.compare_measures`); may be empty.
+        about: What `assay.studies.judge` says of the corpus.
+        combined: What all measures together explain (`assay.studies.combined_prediction`); may be missing.
+    """
+    controls = ranking[ranking["kind"] == "control"] if "kind" in ranking else ranking[:0]
+    tested = int(ranking["p_max"].notna().sum()) if "p_max" in ranking else 0
+    ranking = ranking.drop(index=controls.index).reset_index(drop=True)
+    if JUDGED_BY not in ranking:
+        column = ranking.get(f"{JUDGED_BY}_status", pd.Series(["no measure is there in all networks"]))
+        items: list[Item] = [("open", _BEST, f"Not to be said: {column.iloc[0]}.")]
+    else:
+        items = [*_best(ranking, about, tested), _better(ranking, comparisons), *_directions(ranking)]
+        items += [*_controls(ranking, controls, comparisons), *_together(combined)]
+        unscored = ranking[ranking[JUDGED_BY].isna()]
+        if len(unscored):
+            names = ", ".join(f"{r.measure} ({r.status})" for r in unscored.itertuples())
+            items.append(("bad", "What could not be scored?", names))
+    if about["left_out"]:
+        left_out = f"{len(about['left_out'])} did not reach the training criterion: {', '.join(about['left_out'])}."
+        items.append(("bad", "Which networks were left out?", left_out))
+    if about["incomplete"]:
+        items.append(("bad", "Is the grid complete?", f"{about['incomplete']}."))
+    return Findings(tuple(items))
+
+
+def is_good(row: Any) -> bool:
+    """Whether a measure predicts the gap better than the best of all measures asked does by chance."""
+    return bool(row.get("p_max", float("nan")) <= LEVEL)
+
+
+def _best(ranking: pd.DataFrame, about: dict[str, Any], together: int) -> list[Item]:
+    best, n = ranking.iloc[0], int(ranking["n"].iloc[0])
+    low, high = best[f"{JUDGED_BY}_low"], best[f"{JUDGED_BY}_high"]
+    spread = "" if pd.isna(low) else f" ({low:.3f} to {high:.3f})"
+    sizes = " or ".join(str(s) for s in about["sizes"])
+    answer = (
+        f"{best['measure']}: CMI {best[JUDGED_BY]:.3f}{spread} of distinct networks given any {sizes} "
+        f"hyper-parameters, {best['cmi']:.3f} as PGDL scores it; Kendall's τ {best['tau']:.2f}; {n} networks."
+    )
+    if "p_max" not in ranking:
+        unknown = "Not tested: study the corpus again, with permutations."
+        return [("open", _BEST, answer), ("open", _CHANCE, unknown)]
+    tested = ranking[ranking["p_max"].notna()]
+    above = tested[tested["p_max"] <= LEVEL]
+    luck = (
+        f"{len(above)} of {len(tested)} measures are: the best of {together} {_asked(together, len(tested))} that say "
+        f"nothing more than some {sizes} hyper-parameters would reach a CMI of {tested['chance'].iloc[0]:.3f} in 5 % "
+        f"of such corpora of {n} networks ({about['permutations']} permutations). p of the best, for all {together} at "
+        f"once: {best['p_max']:.3f}."
+    )
+    return [
+        ("good" if is_good(best) else "open", _BEST, answer),
+        ("good" if len(above) else "open", _CHANCE, luck),
+    ]
+
+
+def _better(ranking: pd.DataFrame, comparisons: pd.DataFrame) -> Item:
+    """How many measures the best one is better than, by paired differences that hold for all pairs at once."""
+    if not len(comparisons):
+        return ("open", _BETTER, "Not compared.")
+    worse = comparisons[(comparisons["difference"] > 0) & (comparisons["p_max"] <= LEVEL)]
+    said = (
+        f"{ranking['measure'].iloc[0]} is better than {len(worse)} of {len(comparisons)} others: paired differences "
+        "over the same resamples of networks, with p ≤ 0.05 for all pairs of measures at once."
+    )
+    rest = comparisons[~comparisons.index.isin(worse.index)]
+    if len(worse) and len(rest):
+        said += f" Not told apart from it: {_listed(rest['other'].tolist())}."
+    return ("good" if len(worse) else "open", _BETTER, said)
+
+
+def _directions(ranking: pd.DataFrame) -> list[Item]:
+    """Which of the measures that are better than chance point the other way than the literature expects."""
+    if "direction" not in ranking or "p_max" not in ranking:
+        return []
+    good = ranking[ranking["p_max"] <= LEVEL]
+    if not len(good) or (good["direction"] == UNDECLARED).all():
+        return []
+    against = good[good["direction"] == AGAINST]
+    if not len(against):
+        return [("open", "In the direction that is expected?", "None of them is clearly against it.")]
+    named = [
+        f"{r.measure} ({'falls' if r.expected == 'rises' else 'rises'} with the gap, expected: {r.expected})"
+        for r in against.itertuples()
+    ]
+    return [("bad", "In the direction that is expected?", f"Against it: {_listed(named)}.")]
+
+
+def _controls(ranking: pd.DataFrame, controls: pd.DataFrame, comparisons: pd.DataFrame) -> list[Item]:
+    """Whether a control predicts the gap as well as the best measure, and what the best says at equal controls."""
+    if not len(controls):
+        return []
+    best, control = ranking.iloc[0], controls.iloc[0]
+    said = f"The best control is {control['measure']}: CMI {control[JUDGED_BY]:.3f}, τ {control['tau']:.2f}."
+    pair = comparisons[comparisons["other"] == control["measure"]]
+    beaten = len(pair) and pair["difference"].iloc[0] > 0 and pair["p_max"].iloc[0] <= LEVEL
+    above = int((ranking[JUDGED_BY] > control[JUDGED_BY]).sum())
+    said += f" {above} of {len(ranking)} measures have more CMI"
+    said += f"; {best['measure']} is better than it." if beaten else "; the best of them is not told apart from it."
+    if "partial_rho" in ranking and not pd.isna(best["partial_rho"]):
+        ends = f"{best['partial_rho_low']:.2f} to {best['partial_rho_high']:.2f}"
+        said += f" At equal controls its rank correlation with the gap is {best['partial_rho']:.2f} ({ends})."
+    return [("good" if beaten else "open", "Is it more than training accuracy or a hyper-parameter says?", said)]
+
+
+def _together(combined: pd.DataFrame | None) -> list[Item]:
+    """What all measures together explain beyond the controls."""
+    if combined is None or not len(combined):
+        return []
+    rows = combined.set_index("of")
+    told = {name: f"{r.r2:.2f} ({r.low:.2f} to {r.high:.2f})" for name, r in rows.iterrows()}
+    adds = bool(rows["low"]["difference"] > 0)
+    said = (
+        f"In networks left out, ridge regression on the controls alone explains R² {told['controls']} of the gap, on "
+        f"all {rows['columns']['measures']} measures {told['measures']}, on both {told['controls and measures']}; "
+        f"beyond the controls: {told['difference']}."
+    )
+    return [("good" if adds else "open", "Do all measures together say more than the controls?", said)]
+
+
+def _asked(together: int, measures: int) -> str:
+    return "measures and controls" if together > measures else "measures"
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")

@@ -1,0 +1,281 @@
+"""A table of anybody's networks: a CSV file with one row per network, understood column by column.
+
+What a column is follows from its name, from what it holds, or from what the user says; every guess is kept as a
+sentence for people to read (`NetworkTable.notes`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from assay.core.csv_files import read_csv
+from assay.core.errors import AssayError, nearest
+from assay.core.names import require_writable
+from assay.core.reading import read_bytes, reading
+from assay.studies.corpus.columns import as_shares, normal, typed
+
+NETWORK, GAP, TRAIN, TEST = "network", "gap", "train_accuracy", "test_accuracy"
+ALIASES = {
+    NETWORK: ("network", "model", "name", "network_name", "model_name", "network_id", "model_id", "checkpoint", "id"),
+    GAP: ("gap", "generalization_gap", "generalisation_gap", "gen_gap"),
+    TRAIN: ("train_accuracy", "training_accuracy", "train_acc", "training_acc", "acc_train", "accuracy_train"),
+    TEST: (
+        "test_accuracy", "testing_accuracy", "test_acc", "acc_test", "accuracy_test",
+        "val_accuracy", "validation_accuracy", "val_acc", "valid_acc", "acc_val",
+    ),
+}  # fmt: skip
+"""Names under which people have the columns that every corpus has, in lower case, with ``_`` between words."""
+REPLICATES = ("seed", "random_seed", "seeds", "replicate", "repetition", "trial")
+FILES = ("weights", "initial_weights", "history")
+_AFTER_TEST = ("test_", "val_", "valid_", "validation_")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a table hold what; None for one that is found by its name.
+
+    Args:
+        network: The names of the networks.
+        gap: The generalization gap.
+        train_accuracy: The accuracy on the training data.
+        test_accuracy: The accuracy on new data.
+        hyperparameters: The columns in which the networks differ by design; guessed by default.
+        predictors: The columns that may predict the gap; by default all other columns of numbers.
+    """
+
+    network: str | None = None
+    gap: str | None = None
+    train_accuracy: str | None = None
+    test_accuracy: str | None = None
+    hyperparameters: tuple[str, ...] | None = None
+    predictors: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class NetworkTable:
+    """The networks of a table.
+
+    Args:
+        path: The file.
+        table: One row per network: ``network``, the hyper-parameters, ``train_accuracy`` and ``test_accuracy`` where
+            they are known, ``gap``, and the columns that are none of these.
+        texts: All cells as the file has them, with the file's own columns.
+        hyperparameters: The columns in which the networks differ by design.
+        predictors: The columns of numbers that may predict the gap.
+        notes: What was guessed or left out, in sentences.
+    """
+
+    path: Path
+    table: pd.DataFrame
+    texts: pd.DataFrame
+    hyperparameters: list[str]
+    predictors: list[str]
+    notes: tuple[str, ...]
+
+    @property
+    def columns(self) -> str:
+        """The names of the file's columns, as part of a sentence."""
+        return ", ".join(map(str, self.texts))
+
+
+def read_network_table(
+    path: str | Path, columns: Columns | None = None, *, networks_are_named: bool = True
+) -> NetworkTable:
+    """Read a table with one row per network: hyper-parameters, the gap or accuracies, any other numbers.
+
+    The gap is a column of its own, or training accuracy minus test accuracy. Accuracies may be percentages. A column
+    is taken for a hyper-parameter if it holds words or truth values, or numbers with few levels (each for two networks
+    or more, on average), unless it is the same for all networks or follows from the hyper-parameters to its left. Seeds
+    tell networks of one kind apart and are no hyper-parameters.
+
+    Args:
+        path: The file: CSV, with commas, semicolons or tabs.
+        columns: Which columns hold what, where names do not tell.
+        networks_are_named: Whether a table without names of networks is an error; else its rows are numbered.
+    """
+    path, asked = Path(path), columns or Columns()
+    texts = _read(path)
+    there = [str(column) for column in texts]
+    for column in (asked.network, asked.gap, asked.train_accuracy, asked.test_accuracy):
+        _require(path, there, [] if column is None else [column])
+    _require(path, there, (*(asked.hyperparameters or ()), *(asked.predictors or ())))
+    notes: list[str] = []
+    roles = _roles(there, asked, notes)
+    names = _names(path, texts, roles.get(NETWORK), networks_are_named, notes)
+    values = {column: typed(texts[column]) for column in there}
+    results = _results(path, values, roles, names, notes)
+    given = (*(asked.hyperparameters or ()), *(asked.predictors or ()))
+    others = {c: v for c, v in values.items() if c in given or c not in (*roles.values(), *roles)}
+    hyperparameters = _hyperparameters(path, others, asked, names, notes)
+    predictors = _predictors(path, others, asked, hyperparameters, notes)
+    taken = {NETWORK: pd.Series(names), **{h: others[h] for h in hyperparameters}, **results}
+    rest = {c: v for c, v in others.items() if c not in taken}
+    return NetworkTable(path, pd.DataFrame(taken | rest), texts, hyperparameters, predictors, tuple(notes))
+
+
+def _read(path: Path) -> pd.DataFrame:
+    """All cells as text, under stripped names of columns that differ."""
+    data = read_bytes(path, "a table")
+    with reading(path, "a table", "write one row per network, with the names of the columns in the first"):
+        head = data.splitlines()[0].decode("utf-8-sig") if data.splitlines() else ""
+        separator = max(",;\t", key=head.count)
+        texts = read_csv(data, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+        if not isinstance(texts.index, pd.RangeIndex):
+            raise ValueError("its rows have more cells than the first row has names")
+    written = [name.strip().strip('"') for name in head.split(separator)]
+    twice = sorted({name for name in written if name and written.count(name) > 1})
+    if twice:
+        raise AssayError(f"{path} has the column {twice[0]!r} twice: rename one")
+    texts = texts.map(lambda cell: str(cell).strip())
+    texts.columns = pd.Index([str(column).strip() for column in texts])
+    nameless = [column for column in map(str, texts) if re.fullmatch(r"Unnamed: \d+", column)]  # as pandas calls them
+    if nameless[:1] == ["Unnamed: 0"] and not texts["Unnamed: 0"].str.fullmatch(r"\d*").all():
+        texts = texts.rename(columns={nameless.pop(0): NETWORK})  # the index of a table that pandas wrote
+    texts = texts.drop(columns=nameless)
+    if texts.empty:
+        raise AssayError(f"{path} has no rows: write one for each network, below the names of the columns")
+    for column in texts:
+        require_writable(str(column), f"{path}: the column")
+    return texts
+
+
+def _require(path: Path, there: Sequence[str], columns: Iterable[str]) -> None:
+    for column in columns:
+        if column not in there:
+            raise AssayError(f"{path} has no column {column!r}{nearest(column, there)}; it has {', '.join(there)}")
+
+
+def _roles(there: list[str], asked: Columns, notes: list[str]) -> dict[str, str]:
+    """The column of each thing that every corpus has: the one that was asked for, or one with a usual name."""
+    roles: dict[str, str] = {}
+    spoken_for = {*(asked.hyperparameters or ()), *(asked.predictors or ())}
+    for role, aliases in ALIASES.items():
+        chosen = getattr(asked, role)
+        if chosen is None:
+            free = [column for column in there if column not in spoken_for and column not in roles.values()]
+            by_name = {normal(column): column for column in reversed(free)}
+            # Beside a gap, only assay's own name is surely the accuracy itself, and not a measure made of it.
+            known = aliases[:1] if role == TRAIN and GAP in roles else aliases
+            chosen = next((by_name[alias] for alias in known if alias in by_name), None)
+            if chosen is not None and chosen != role:
+                notes.append(f"{role} is the column {chosen!r}")
+        if chosen is not None:
+            roles[role] = chosen
+    return roles
+
+
+def _names(path: Path, texts: pd.DataFrame, column: str | None, required: bool, notes: list[str]) -> list[str]:
+    if column is None:
+        if required:
+            raise AssayError(
+                f"{path} has no column 'network': name every network in it; it has {', '.join(map(str, texts))}"
+            )
+        notes.append("no column names the networks: they are called by their rows")
+        return [f"row {number}" for number in range(1, len(texts) + 1)]
+    names = texts[column].tolist()
+    for number, name in enumerate(names, 1):
+        if not name:
+            raise AssayError(f"{path}: row {number} has no {column!r}: name every network")
+        require_writable(name, f"{path}: the network")
+        if names.index(name) < number - 1:
+            first = names.index(name) + 1
+            raise AssayError(f"{path} has the {column} {name!r} twice, in rows {first} and {number}: give one row each")
+    return names
+
+
+def _results(
+    path: Path, values: dict[str, pd.Series], roles: dict[str, str], names: list[str], notes: list[str]
+) -> dict[str, pd.Series]:
+    """The accuracies that are there, and the gap."""
+    missing = [role for role in (TRAIN, TEST) if role not in roles]
+    if GAP not in roles and missing:
+        has = f" (it has {roles[TRAIN if missing == [TEST] else TEST]!r})" if len(missing) == 1 else ""
+        lacking = " and no ".join(map(repr, missing))
+        raise AssayError(
+            f"{path} has no column 'gap' and no {lacking}{has}: give the gap, or both accuracies, or say which columns "
+            f"they are; it has {', '.join(values)}"
+        )
+    results = {}
+    for role in (TRAIN, TEST, GAP):
+        if role not in roles:
+            continue
+        column = roles[role]
+        numbers = values[column]
+        if not pd.api.types.is_numeric_dtype(numbers) or numbers.dtype == bool:
+            raise AssayError(f"{path}: {column!r} is to be numbers, and holds {str(numbers.iloc[0])!r}")
+        if role == GAP or GAP not in roles:
+            absent = [name for name, number in zip(names, numbers, strict=True) if not np.isfinite(number)]
+            if absent:
+                raise AssayError(
+                    f"{path}: {column!r} is missing or infinite for {', '.join(absent[:5])}"
+                    f"{', …' if len(absent) > 5 else ''}: fill in the number, or leave out the row"
+                )
+        results[role] = numbers.astype(float) if role == GAP else as_shares(path, column, numbers, notes)
+    if GAP not in results:
+        results[GAP] = results[TRAIN] - results[TEST]
+        notes.append(f"gap is {roles[TRAIN]!r} minus {roles[TEST]!r}")
+    return results
+
+
+def _hyperparameters(
+    path: Path, values: dict[str, pd.Series], asked: Columns, names: list[str], notes: list[str]
+) -> list[str]:
+    if asked.hyperparameters is not None:
+        for column in asked.hyperparameters:
+            bad = [name for name, value in zip(names, values[column], strict=True) if pd.isna(value) or value == ""]
+            if bad:
+                raise AssayError(
+                    f"{path}: the hyper-parameter {column!r} is missing for {bad[0]}: name the level, such as none"
+                )
+            if values[column].nunique() == 1:
+                level = str(values[column].iloc[0])
+                raise AssayError(f"{path}: the hyper-parameter {column!r} is {level} for all networks: leave it out")
+        return list(dict.fromkeys(asked.hyperparameters))
+    chosen: list[str] = []
+    cells = pd.Series(0, index=range(len(names)))
+    for column, held in values.items():
+        if column in (asked.predictors or ()) or normal(column) in (*REPLICATES, *FILES):
+            continue
+        levels = held.nunique()
+        most = len(names) / 2 if _is_number(held) else len(names) - 1
+        if held.isna().any() or (held == "").any() or not 2 <= levels <= most:
+            continue
+        if chosen and not (held.groupby(cells).nunique() > 1).any():
+            continue  # it follows from those to its left
+        chosen.append(column)
+        cells = pd.Series(pd.factorize(pd.MultiIndex.from_frame(pd.DataFrame({c: values[c] for c in chosen})))[0])
+    if chosen:
+        notes.append(f"hyper-parameters, guessed by their few levels: {', '.join(chosen)}")
+    return chosen
+
+
+def _is_number(held: pd.Series) -> bool:
+    return pd.api.types.is_numeric_dtype(held) and held.dtype != bool
+
+
+def _predictors(
+    path: Path, values: dict[str, pd.Series], asked: Columns, hyperparameters: list[str], notes: list[str]
+) -> list[str]:
+    if asked.predictors is not None:
+        for column in asked.predictors:
+            if not _is_number(values[column]):
+                raise AssayError(f"{path}: the predictor {column!r} is to be numbers, and holds words or truth values")
+        return list(dict.fromkeys(asked.predictors))
+    rest = {column: held for column, held in values.items() if column not in hyperparameters}
+    chosen = []
+    left_out = []
+    for column, held in rest.items():
+        after_test = normal(column).startswith(_AFTER_TEST)
+        if _is_number(held) and not after_test and normal(column) not in (*REPLICATES, *FILES):
+            chosen.append(column)
+        else:
+            left_out.append(column)
+    if left_out:
+        notes.append(f"neither hyper-parameters nor predictors: {', '.join(left_out)}")
+    return chosen

@@ -1,0 +1,30 @@
+"""On how many hyper-parameters at once a corpus allows to condition."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from assay.core.errors import AssayError
+from assay.studies.statistics.cmi import ConditionalMutualInformation
+from assay.studies.statistics.grid import checked
+
+
+def defined_sizes(gap: pd.Series, hyperparameters: pd.DataFrame) -> tuple[int, ...]:
+    """The size of the sets of hyper-parameters that PGDL conditions on, 2, or the largest below it that is possible.
+
+    Of networks that differ in two hyper-parameters, one network for each combination, none is left to compare where
+    both are given: conditional mutual information then takes one at a time.
+
+    Example:
+        >>> grid = pd.DataFrame({"width": [1, 1, 2, 2, 3, 3], "depth": [1, 2, 1, 2, 1, 2]})
+        >>> defined_sizes(pd.Series([0.1, 0.2, 0.3, 0.5, 0.4, 0.6]), grid)
+        (1,)
+    """
+    _, values, grid = checked({"measure": gap}, gap, hyperparameters)
+    for size in (2, 1):
+        try:
+            ConditionalMutualInformation(sizes=(size,)).check(values, grid)
+        except AssayError:
+            continue
+        return (size,)
+    return (0,)

@@ -1,0 +1,54 @@
+"""What the page of a study says first: nothing is called good by chance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from assay.report.study_findings import study_findings
+from assay.studies import judge
+from assay.studies.ranking import Scoring
+
+LEVELS = np.indices((2, 3, 2, 3)).reshape(4, -1)
+GRID = {f"h{k}": codes for k, codes in enumerate(LEVELS)}
+
+
+def found(measures: dict[str, np.ndarray], gap: np.ndarray, directions: dict[str, int] | None = None):
+    table = pd.DataFrame({"network": [f"n{i}" for i in range(len(gap))], **GRID, "gap": gap})
+    predictors = pd.DataFrame(measures, index=table["network"])
+    study = judge(table, predictors, list(GRID), Scoring(draws=60, permutations=99), directions=directions)
+    items = study_findings(study.ranking, study.comparisons, study.about).items
+    return {question: (tone, answer) for tone, question, answer in items}
+
+
+def test_the_best_of_many_measures_of_noise_is_not_called_good():
+    rng = np.random.default_rng(0)
+    gap = LEVELS[1] + rng.normal(size=36)
+    said = found({f"noise {i}": rng.normal(size=36) for i in range(25)}, gap)
+    assert said["Which measure predicts the gap best?"][0] == "open"
+    tone, chance = said["Is that more than chance?"]
+    assert tone == "open" and "0 of 25 measures" in chance and "36 networks" in chance
+    assert said["Is it better than the others?"][0] == "open"
+
+
+def test_a_measure_that_follows_the_gap_is_good_and_said_to_go_against_expectation():
+    rng = np.random.default_rng(1)
+    gap = LEVELS[1] + rng.normal(size=36)
+    measures = {"good": -gap + 0.2 * rng.normal(size=36)} | {f"noise {i}": rng.normal(size=36) for i in range(5)}
+    said = found(measures, gap, {"good": 1})
+    tone, answer = said["Which measure predicts the gap best?"]
+    assert tone == "good" and answer.startswith("good: CMI") and "as PGDL scores it" in answer
+    assert "1 of 6 measures" in said["Is that more than chance?"][1]
+    assert said["In the direction that is expected?"] == (
+        "bad",
+        "Against it: good (falls with the gap, expected: rises).",
+    )
+
+
+def test_a_study_of_an_earlier_version_is_not_judged():
+    ranking = pd.DataFrame(
+        {"measure": ["m"], "n": 9, "status": "ok", "cmi": 0.3, "cmi_distinct": 0.3, "tau": 0.5}
+        | {f"cmi_distinct_{end}": [0.3] for end in ("low", "high")}
+    )
+    items = study_findings(ranking, pd.DataFrame(), {"sizes": [2], "left_out": [], "incomplete": None}).items
+    assert all(tone == "open" for tone, _, _ in items) and "study the corpus again" in items[1][2]

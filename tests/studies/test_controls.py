@@ -1,0 +1,125 @@
+"""Controls: what predicts the gap without a measure, and what measures add to it in networks left out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import Ridge
+from sklearn.preprocessing import StandardScaler
+
+from assay import AssayError
+from assay.stats.rank_correlation import partial_spearman
+from assay.studies import Scoring, combined_prediction, control_columns, control_predictors, judge, partial_correlations
+from assay.studies.combined import predicted as ridge_predicted
+
+CODES = np.indices((3, 3, 2, 3)).reshape(4, -1)
+
+
+def corpus(seed: int = 0) -> tuple[pd.DataFrame, np.random.Generator]:
+    rng = np.random.default_rng(seed)
+    n = CODES.shape[1]
+    table = pd.DataFrame(
+        {
+            "network": [f"n{i}" for i in range(n)],
+            "depth": CODES[0] + 1,
+            "augmentation": np.array(["none", "rotation partial", "rotation full"])[CODES[1]],
+            "skips": np.array(["no", "yes"])[CODES[2]],
+            "optimizer": np.array(["adam", "sgd", "lamb"])[CODES[3]],
+            "train_accuracy": 0.97 + 0.03 * rng.random(n),
+        }
+    )
+    noise = 0.02 * rng.normal(size=n)
+    table["test_accuracy"] = 0.7 + 0.05 * CODES[1] - 0.02 * CODES[0] + noise
+    return table.assign(gap=table["train_accuracy"] - table["test_accuracy"]), rng
+
+
+HYPERPARAMETERS = ["depth", "augmentation", "skips", "optimizer"]
+
+
+def test_each_hyperparameter_and_the_exact_training_accuracy_are_controls():
+    table, _ = corpus()
+    found = control_predictors(table, HYPERPARAMETERS)
+    assert list(found) == [
+        "control: training accuracy", "control: depth", "control: augmentation level", "control: skips is yes",
+    ]  # fmt: skip
+    assert set(found["control: augmentation level"]) == {0.0, 0.5, 1.0}
+    assert control_columns(table, HYPERPARAMETERS).shape == (54, 6)  # two flags of three optimizers
+    unknown = control_predictors(table.drop(columns="train_accuracy"), ["optimizer"])
+    assert unknown.shape == (54, 0)
+
+
+def test_partial_correlations_are_those_of_the_single_function():
+    table, rng = corpus()
+    columns = control_columns(table, HYPERPARAMETERS)
+    measures = pd.DataFrame({"m": table["gap"] + 0.02 * rng.normal(size=54), "same": 1.0, "hole": np.nan})
+    found = partial_correlations(measures, table["gap"], columns)
+    expected = partial_spearman(measures["m"].to_numpy(), table["gap"].to_numpy(), columns)
+    assert found.loc["m", "partial_rho"] == expected
+    assert found.loc["m", "partial_rho_low"] < expected < found.loc["m", "partial_rho_high"]
+    assert found.drop(index="m").isna().all(axis=None)
+
+
+@pytest.mark.parametrize("penalty", [1e-3, 0.1, 10.0])
+def test_ridge_is_that_of_scikit_learn(penalty):
+    rng = np.random.default_rng(1)
+    x, y, new = rng.normal(size=(30, 5)), rng.normal(size=30), rng.normal(size=(7, 5))
+    scaler = StandardScaler().fit(x)
+    expected = Ridge(alpha=30 * penalty).fit(scaler.transform(x), y).predict(scaler.transform(new))
+    assert ridge_predicted(x, y, new, np.array([penalty]))[0] == pytest.approx(expected)
+
+
+def test_combined_measures_add_what_the_controls_do_not_say():
+    table, rng = corpus()
+    columns, gap = control_columns(table, HYPERPARAMETERS), table["gap"].to_numpy()
+    cells = np.arange(54)
+    told = gap[:, None] + 0.01 * rng.normal(size=(54, 2))
+    found = combined_prediction(told, columns, gap, cells, draws=200).set_index("of")
+    assert found.loc["controls", "r2"] < found.loc["measures", "r2"] and found.loc["difference", "low"] > 0
+    r2 = found["r2"]
+    assert r2["difference"] == pytest.approx(r2["controls and measures"] - r2["controls"])
+
+
+def test_networks_of_one_cell_do_not_predict_each_other():
+    """With three seeds of each cell, a measure that names the cell predicts nothing where whole cells are left out."""
+    rng = np.random.default_rng(2)
+    cells = np.repeat(np.arange(30), 3)
+    gap = rng.normal(size=30)[cells] + 0.01 * rng.normal(size=90)
+    names = np.eye(30)[cells]
+    nothing = np.empty((90, 0))
+    together, apart = (
+        combined_prediction(names, nothing, gap, c, draws=50).set_index("of").r2["measures"]
+        for c in (cells, np.arange(90))
+    )
+    assert together < 0.05 and apart > 0.8
+    with pytest.raises(AssayError, match="of 4 cells"):
+        combined_prediction(names[:12], nothing[:12], gap[:12], cells[:12])
+
+
+def test_measures_of_noise_are_not_said_to_add_to_the_controls():
+    """At most 5 % of corpora; of 40 here at most 4."""
+    alarms = 0
+    for seed in range(40):
+        table, rng = corpus(seed)
+        columns, gap = control_columns(table, HYPERPARAMETERS), table["gap"].to_numpy()
+        found = combined_prediction(rng.normal(size=(54, 20)), columns, gap, np.arange(54), draws=100, seed=seed)
+        alarms += int(found.set_index("of").low["difference"] > 0)
+    assert alarms <= 4
+
+
+def test_a_study_has_its_controls_and_the_test_error_as_a_second_target():
+    table, rng = corpus()
+    predictors = pd.DataFrame(rng.normal(size=(54, 3)), columns=list("abc"), index=table["network"])
+    study = judge(table, predictors, HYPERPARAMETERS, Scoring(draws=20, permutations=19))
+    kinds = study.ranking.groupby("kind")["measure"].apply(set)
+    assert kinds["measure"] == {"a", "b", "c"} and "control: training accuracy" in kinds["control"]
+    assert study.predictors == ["a", "b", "c"] and not any(c.startswith("control") for c in study.networks)
+    assert set(study.test_error["measure"]) == set(study.ranking["measure"])
+    level = study.test_error.set_index("measure")["tau"]["control: augmentation level"]
+    assert level < -0.4  # more augmentation, less test error
+    assert set(study.combined["of"]) == {"controls", "measures", "controls and measures", "difference"}
+    assert study.ranking.set_index("measure")["partial_rho"][["a", "b", "c"]].notna().all()
+    numbers_only = judge(
+        table.drop(columns=["train_accuracy", "test_accuracy"]), predictors, HYPERPARAMETERS, Scoring(draws=20)
+    )
+    assert not len(numbers_only.test_error)

@@ -1,0 +1,163 @@
+"""`assay corpus score`: predictors that somebody has computed already, scored from a table alone."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from assay import AssayError
+from assay.cli.corpus import corpus
+from assay.runs.run import Run
+from assay.studies import Columns, conditional_mutual_information, kendall_tau, read_network_table, score_table
+
+
+def numbers(replicates=1):
+    """A complete grid of networks, their gap, and predictors that are good, bad, constant and missing."""
+    width, depth, batch = np.repeat(np.indices((3, 2, 2)).reshape(3, -1), replicates, axis=1)
+    rng = np.random.default_rng(0)
+    gap = 0.1 * depth + 0.05 * width + 0.05 * rng.random(len(width))
+    return pd.DataFrame(
+        {
+            "model": [f"m{i:02}" for i in range(len(width))],
+            "width": 2 ** (width + 3),
+            "depth": depth,
+            "batch": np.where(batch, "large", "small"),
+            "gen_gap": gap,
+            "good": gap + 0.01 * rng.random(len(width)),
+            "noise": rng.random(len(width)),
+            "parameters": 100 * (width + 1) * (depth + 1),
+        }
+    )
+
+
+@pytest.fixture
+def place(tmp_path):
+    def written(table, name="numbers.csv", **how):
+        table.to_csv(tmp_path / name, index=False, **how)
+        return tmp_path / name
+
+    return written
+
+
+def test_every_predictor_has_the_scores_that_its_column_has_alone(place, tmp_path):
+    table = numbers()
+    run, study = score_table(place(table), str(tmp_path / "run"), draws=20)
+    assert study.about["hyperparameters"] == ["width", "depth", "batch"]
+    assert study.predictors == ["good", "noise", "parameters"]
+    scores = study.ranking.set_index("measure")
+    grid = table[["width", "depth", "batch"]]
+    for column in study.predictors:
+        cmi = conditional_mutual_information(table[column], table["gen_gap"], grid)
+        assert scores.loc[column, "cmi"] == pytest.approx(cmi, abs=1e-12)
+        assert scores.loc[column, "tau"] == pytest.approx(kendall_tau(table[column], table["gen_gap"]), abs=1e-12)
+    assert scores.loc["parameters", "cmi"] == 0 and {"cmi_distinct", "granulated_tau"} <= set(scores)
+    assert "numbers.csv" in run.report().html and Run(str(tmp_path / "run")).manifest.status == "complete"
+
+
+def test_what_was_guessed_is_said(place, tmp_path):
+    notes = score_table(place(numbers()), str(tmp_path / "run"), draws=0)[1].about["notes"]
+    assert "gap is the column 'gen_gap'" in notes and "network is the column 'model'" in notes
+    assert "hyper-parameters, guessed by their few levels: width, depth, batch" in notes
+
+
+def test_seeds_are_replicates_and_columns_of_the_test_set_never_predictors(place, tmp_path):
+    table = numbers(2).assign(seed=[0, 1] * 12, test_loss=0.5, comment="x")
+    read = read_network_table(place(table))
+    assert read.hyperparameters == ["width", "depth", "batch"] and read.predictors == ["good", "noise", "parameters"]
+    assert "neither hyper-parameters nor predictors: seed, test_loss, comment" in read.notes
+
+
+def test_columns_can_be_chosen_by_name(place, tmp_path):
+    columns = Columns(hyperparameters=("width", "depth"), predictors=("noise", "parameters"))
+    study = score_table(place(numbers()), str(tmp_path / "run"), columns, draws=0)[1]
+    assert study.predictors == ["noise", "parameters"] and study.about["hyperparameters"] == ["width", "depth"]
+
+
+def test_six_networks_of_two_hyperparameters_are_conditioned_on_one_and_that_is_said(place, tmp_path):
+    table = numbers().query("batch == 'small'").drop(columns="batch")
+    study = score_table(place(table), str(tmp_path / "run"), draws=20)[1]
+    assert study.about["sizes"] == [1] and any("do not allow 2" in note for note in study.about["notes"])
+    assert study.ranking["cmi"].notna().all()
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_semicolons_tabs_an_index_and_a_byte_order_mark_are_read(tmp_path, separator):
+    table = numbers().set_index("model")
+    (tmp_path / "t.csv").write_bytes(b"\xef\xbb\xbf" + table.to_csv(sep=separator, index_label=False).encode())
+    table.to_csv(tmp_path / "t.csv", sep=separator, encoding="utf-8-sig", index_label="")
+    read = read_network_table(tmp_path / "t.csv")
+    assert read.table["network"].tolist() == list(table.index) and read.predictors == ["good", "noise", "parameters"]
+
+
+def test_constant_and_missing_predictors_are_in_the_table_unscored(place, tmp_path):
+    table = numbers().assign(fixed=3.5, gaps=[np.nan, *range(11)])
+    ranking = score_table(place(table), str(tmp_path / "run"), draws=20)[1].ranking.set_index("measure")
+    assert ranking.loc["fixed", "status"] == "constant"
+    assert ranking.loc["gaps", "status"].startswith("missing in 1") and np.isnan(ranking.loc["gaps", "cmi"])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda t: t.iloc[:2], "has 2 networks: to compare orders of networks takes 3"),
+        (lambda t: t.assign(gen_gap=0.1), "the gap is 0.1 for all networks: there is nothing to predict"),
+        (lambda t: t.assign(gen_gap=[np.nan, *t.gen_gap[1:]]), "'gen_gap' is missing or infinite for m00"),
+        (lambda t: t.assign(gen_gap=[np.inf, *t.gen_gap[1:]]), "'gen_gap' is missing or infinite for m00"),
+        (lambda t: t.assign(gen_gap="wide"), "'gen_gap' is to be numbers, and holds 'wide'"),
+        (lambda t: t[["model", "gen_gap", "good"]], "all networks are in one cell"),
+        (lambda t: t[["model", "width", "gen_gap"]], "no column is left to predict the gap"),
+        (lambda t: t[["model", "width", "gen_gap"]].assign(fixed=1.5), "is the same for all networks, or missing"),
+        (lambda t: t.drop(columns="gen_gap"), "has no column 'gap' and no 'train_accuracy' and no 'test_accuracy'"),
+        (lambda t: t.assign(model="m"), "has the model 'm' twice, in rows 1 and 2"),
+        (lambda t: t.rename(columns={"noise": "good"}), "has the column 'good' twice"),
+    ],
+)
+def test_what_cannot_be_scored_is_an_error_that_says_why(place, tmp_path, change, words):
+    with pytest.raises(AssayError, match=words):
+        score_table(place(change(numbers())), str(tmp_path / "run"), draws=0)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        (Columns(gap="gapp"), "has no column 'gapp'"),
+        (Columns(hyperparameters=("wdth",)), "has no column 'wdth'; did you mean 'width'"),
+        (Columns(predictors=("batch",)), "the predictor 'batch' is to be numbers"),
+        (Columns(hyperparameters=("fixed",)), "the hyper-parameter 'fixed' is 1 for all networks: leave it out"),
+        (Columns(hyperparameters=("some",)), "the hyper-parameter 'some' is missing for m00: name the level"),
+    ],
+)
+def test_columns_that_are_not_what_they_are_said_to_be_are_refused(place, tmp_path, columns, words):
+    table = numbers().assign(fixed=1, some=["", *["a", "b"] * 5, "b"])
+    with pytest.raises(AssayError, match=words):
+        score_table(place(table), str(tmp_path / "run"), columns, draws=0)
+
+
+def test_a_folder_with_measured_networks_is_not_written_over(place, tmp_path):
+    score_table(place(numbers()), str(tmp_path / "run"), draws=0)
+    score_table(place(numbers()), str(tmp_path / "run"), draws=0)  # its own is
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    manifest["cells"] = [{"subject": "a", "measure": "b", "fingerprint": "c"}]
+    (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(AssayError, match="holds a run with networks that were measured"):
+        score_table(place(numbers()), str(tmp_path / "run"), draws=0)
+
+
+def test_the_command_prints_the_ranking_and_what_it_guessed(place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    place(numbers())
+    done = CliRunner().invoke(corpus, ["score", "numbers.csv", "--draws", "20", "--json", "-q"])
+    said = json.loads(done.stdout)
+    measures = [row for row in said["ranking"] if row["kind"] == "measure"]
+    assert done.exit_code == 0 and len(measures) == 3 and said["report"].endswith("numbers-scored/report.html")
+    done = CliRunner().invoke(
+        corpus, ["score", "numbers.csv", "--hyperparameters", "width, depth", "--predictors", "good", "-q"]
+    )
+    assert done.exit_code == 0 and "good" in done.stdout and "noise" not in done.stdout
+    bad = CliRunner().invoke(corpus, ["score", "numbers.csv", "--sizes", "two"])
+    assert isinstance(bad.exception, AssayError) and "--sizes two" in str(bad.exception)

@@ -54,6 +54,16 @@ def test_the_installed_script_says_what_it_can_do_and_exits_with_2_when_it_canno
     assert failed.returncode == 2 and failed.stderr == "assay: missing.yaml cannot be read (no such file)\n"
 
 
+def test_results_stay_in_one_place_though_a_network_changes_the_working_directory(tmp_path):
+    (tmp_path / "moving.py").write_text(
+        "import os\nfrom torch import nn\ndef make():\n    os.chdir('/')\n    return nn.Sequential(nn.Conv2d(3, 2, 3))"
+    )
+    write_plan(tmp_path, {**GOOD, "subjects": [{"source": "moving:make"}], "run": "kept/here"})
+    for asked, place in ((), "kept/here"), (("--run", "there"), "there"):
+        ran = assay("run", "plan.yaml", *asked, cwd=tmp_path)
+        assert ran.stdout.endswith(f"{tmp_path / place / 'report.html'}\n"), ran.stderr
+
+
 def test_check_run_report_compare_and_list(tmp_path):
     write_plan(tmp_path)
     checked = assay("check", "plan.yaml", cwd=tmp_path)

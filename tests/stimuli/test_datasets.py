@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, Tenso
 
 from assay import AssayError
 from assay.stimuli import ArrayClip, Images, Labelled, Sequences, as_images, as_labelled, as_sequences
+from assay.stimuli.pictures import FORMATS, read_picture
 from assay.stimuli.stacking import read_array
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (6, 8, 8, 3), dtype=np.uint8)
@@ -399,6 +400,13 @@ def test_a_link_to_a_picture_that_is_gone_is_named_and_not_left_out(folder):
     (folder / "cat" / "gone.png").symlink_to("nowhere.png")
     with pytest.raises(AssayError, match=r"gone.png.* is no file here"):
         as_labelled(folder, size=8)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_every_format_of_pictures_is_read(tmp_path, kind):
+    Image.fromarray(PIXELS[0]).save(tmp_path / "picture", kind)
+    # Lossy formats keep the mean of random pixels to a few grey levels of 255.
+    assert abs(np.asarray(read_picture(tmp_path / "picture")).mean() - PIXELS[0].mean()) < 8
 
 
 def test_a_program_of_postscript_is_no_picture_and_is_not_run(folder, monkeypatch):

@@ -349,3 +349,16 @@ def test_a_batch_that_does_not_fit_ends_in_one_sentence_with_the_remedy(batch, s
     with pytest.raises(AssayError, match=said) as caught:
         subject.record(batch)
     assert "\n" not in str(caught.value)
+
+
+class Expanding(nn.Module):
+    """Returns a view that takes a few bytes, and 12 TB as a copy."""
+
+    def forward(self, x):
+        return x.mean((1, 2, 3))[:, None].expand(len(x), 3 * 2**40)
+
+
+def test_an_output_that_no_memory_could_hold_is_one_sentence():
+    subject = Subject(nn.Sequential(nn.Identity(), Expanding()), "wide")
+    with pytest.raises(AssayError, match=r"a layer's output of shape .* would take 12\.0 TiB of memory"):
+        subject.record(torch.ones(1, 3, 8, 8))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli.names import complete_source
-from assay.cli.terminal import AsJson, Quiet, progress
+from assay.cli.terminal import AsJson, Quiet, progress, whole_place
 from assay.core.errors import AssayError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def examine(
     time: Annotated[
         str, typer.Option("--time", help="The time there is, as 90s, 10m or 2h, once all is loaded.")
     ] = "10m",
-    folder: Annotated[str, typer.Option("--run", help="Folder of the run.")] = "runs/examination",
+    folder: Annotated[str, typer.Option("--run", callback=whole_place, help="Folder of the run.")] = "runs/examination",
     device: Annotated[str | None, typer.Option(help="Device of the networks, as cuda.")] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import isnan
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -32,8 +33,16 @@ Processes = Annotated[
 ]
 OnRay = Annotated[bool, typer.Option("--ray", help="Do each job on a Ray cluster, found or started here.")]
 RayAddress = Annotated[str | None, typer.Option(help="Address of a Ray cluster.")]
+
+
+def whole_place(place: str | None) -> str | None:
+    """A folder that was given on the command line, which stays the same where user's code changes the directory."""
+    return place if place is None or "://" in place else str(Path(place).absolute())
+
+
 RunFolder = Annotated[
-    str | None, typer.Option("--run", help="Folder of the run, instead of the one that the plan names.")
+    str | None,
+    typer.Option("--run", callback=whole_place, help="Folder of the run, instead of the one that the plan names."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from assay.core.errors import AssayError
+from assay.core.limits import BYTES, limit, require_bytes
 
 
 def channels_last(x: Tensor) -> Tensor:
@@ -56,7 +57,15 @@ def first_tensor(value: Any) -> Tensor:
     first = next(tensors_in(value), None)
     if first is None:
         raise AssayError(f"a layer returned {type(value).__name__}, which holds no tensor")
+    require_room_to_copy(first)
     return first
+
+
+def require_room_to_copy(tensor: Tensor) -> None:
+    """Refuse an expanded tensor, which takes next to no memory itself, where a copy of it would take too much."""
+    amount = tensor.numel() * tensor.element_size()
+    if isinstance(amount, int) and amount > limit(BYTES) and tensor.layout == torch.strided and 0 in tensor.stride():
+        require_bytes(f"a layer's output of shape {tuple(tensor.shape)}", amount)
 
 
 def with_first_tensor(structure: Any, tensor: Tensor) -> Any:

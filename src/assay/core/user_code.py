@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -58,6 +59,20 @@ def code_in(folder: Path, *, changed_anew: bool = False) -> Iterator[None]:
                 _loaded.setdefault(folder, {})[name] = _Loaded(module, _state(module))
 
 
+@contextmanager
+def same_directory() -> Iterator[None]:
+    """Run code of the user's that may change the working directory; it is again what it was after the block."""
+    try:
+        here = Path.cwd()
+    except OSError:  # it is gone, and nothing is relative to it
+        here = None
+    try:
+        yield
+    finally:
+        if here is not None:
+            os.chdir(here)
+
+
 def folders_searched() -> list[Path]:
     """The folders of the blocks of `code_in` that are open."""
     return list(_searched)
@@ -78,7 +93,8 @@ def import_named(name: str, what: str, kinds: str = "'package.module:object'") -
         raise AssayError(f"{what}: give the module without .py: '{module_name.removesuffix('.py')}:{attribute}'")
     _refuse_namesake(module_name.partition(".")[0], what)
     try:
-        module = importlib.import_module(module_name)
+        with same_directory():
+            module = importlib.import_module(module_name)
     except ANYTHING as error:  # importing runs the module
         beside = f", nor is it in {_searched[-1]}" if _searched and isinstance(error, ModuleNotFoundError) else ""
         raise AssayError(f"{what}: cannot import {module_name!r} ({reason(error)}{beside})") from error

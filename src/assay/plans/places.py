@@ -25,8 +25,12 @@ def path_in(plan: Path, written: str) -> Path:
 def folder_in(plan: Path, written: str) -> str:
     """A folder or URL for results as a plan writes it, for `assay.core.folder.Folder`.
 
+    The whole path, so that results stay in one place though code of the user's may change the working directory.
+
     Example:
         >>> folder_in(Path("plans/first.yaml"), "s3://bucket/first")
         's3://bucket/first'
+        >>> folder_in(Path("plans/first.yaml"), "runs/a") == str(Path.cwd() / "plans/runs/a")
+        True
     """
-    return written if "://" in written else str(path_in(plan, written))
+    return written if "://" in written else str(path_in(plan, written).absolute())

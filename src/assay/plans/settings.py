@@ -16,6 +16,7 @@ import numpy as np
 
 from assay.core.array_files import load_arrays
 from assay.core.errors import ANYTHING, AssayError, first_line, nearest, reason
+from assay.core.user_code import same_directory
 from assay.plans.places import path_in
 from assay.plans.problems import Collector
 from assay.plans.types import LISTS, MAPPINGS, WRITABLE, expected, is_union, is_writable, plain, shown
@@ -96,7 +97,8 @@ def build(factory: Callable[..., T], node: Node, loaders: Mapping[Any, Loader] |
                 node.fail(f"lacks the key {key!r}")
     problems.raise_any()
     try:
-        return factory(**given, **fixed)
+        with same_directory():
+            return factory(**given, **fixed)
     except AssayError as error:
         raise AssayError(f"{node.where}: {error}") from error
     except ANYTHING as error:  # the factory may be the user's: whatever it raises is about what it was given

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import torch
 from torch import Tensor
 
-from assay.core.arrays import batch_length, cloned, tensors_in, version
+from assay.core.arrays import batch_length, cloned, require_room_to_copy, tensors_in, version
 from assay.subject.functions import is_function
 from assay.subject.hooks import ALL_FUNCTIONS, all_paths, layer_hooks, module_path
 from assay.subject.layers import ALL, Layers, choose_layers
@@ -128,6 +128,7 @@ def _trace(network: Network, ready: Any, out_of_place: bool) -> _Trace:
         tensors = list(tensors_in(output))
         if tensors:
             tensor = tensors[0]
+            require_room_to_copy(tensor)
             steps.append(_Step(layer, tensor, version(tensor), tensor.clone(), len(tensors) > 1))
 
     inputs = cloned(ready)
@@ -135,6 +136,8 @@ def _trace(network: Network, ready: Any, out_of_place: bool) -> _Trace:
     with network.undisturbed(out_of_place), layer_hooks(network.module, all_paths(network.module), keep):
         output = next(tensors_in(network.forward(inputs)), None)
     named = {step.layer for step in steps}
+    if output is not None:
+        require_room_to_copy(output)
     if output is not None and OUTPUT not in named and not any(output is step.tensor for step in steps):
         steps.append(_Step(OUTPUT, output, version(output), output))
     return _Trace(steps, output, before != [version(t) for t in tensors_in(inputs)])

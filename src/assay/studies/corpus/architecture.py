@@ -12,7 +12,7 @@ from torch import nn
 
 from assay.core.errors import ANYTHING, AssayError, nearest, reason
 from assay.core.tensor_limits import limited_tensors
-from assay.core.user_code import code_in, import_named
+from assay.core.user_code import code_in, import_named, same_directory
 from assay.networks import FullyConvolutional, NetworkInNetwork, resnet, vgg
 
 FACTORIES: dict[str, Callable[..., nn.Module]] = {
@@ -75,7 +75,7 @@ class Architecture:
         given = {name: value for name, value in settings.items() if name in self.arguments}
         given |= {name: value for name, value in of_data.items() if takes_any or name in self._parameters}
         try:
-            with code_in(self.folder), limited_tensors(f"network {self.name!r}"):
+            with code_in(self.folder), same_directory(), limited_tensors(f"network {self.name!r}"):
                 network = self.factory(**given)
         except AssayError:
             raise

@@ -46,7 +46,15 @@ def test_brightness_contrast_and_blur_do_what_they_say():
         (lambda: Family("rotaton", (0.0,)), "unknown transformation 'rotaton'; did you mean 'rotation'"),
         (lambda: Family("rotation", ()), "magnitudes"),
         (lambda: Family("rotation", (float("nan"),)), "magnitudes"),
-        (lambda: Family(lambda x, g: x[:, :1], (1.0,))(PICTURES), "made"),
+        (lambda: Family(lambda x, g: x[:, :1], (1.0,))(PICTURES), "makes 3×1×9×9 of a batch of 3×2×9×9"),
+        (lambda: Family("rotation", (0.0,), each=True), "each is for functions of your own"),
+        (
+            lambda: Family("nowhere_to_be_found:turn", (0.0,)),
+            "transformation 'nowhere_to_be_found:turn': cannot import",
+        ),
+        (lambda: Family("torch:turn_the_picture", (0.0,)), "'torch' has no 'turn_the_picture'"),
+        (lambda: Family("torch:pi", (0.0,)), "not a function of pictures and magnitudes"),
+        (lambda: Family("torch.nn:ReLU", (0.0,)), "not a function of pictures and magnitudes"),
         (lambda: ParametricTest(Images(np.zeros((2, 4, 4))), ()), "families is empty"),
         (lambda: ParametricTest(Images(np.zeros((2, 4, 4))), (Family("blur", (1.0,)),) * 2), "two families"),
         (lambda: Images(np.zeros((2, 4))), "N×C×H×W"),
@@ -59,6 +67,72 @@ def test_bad_input_is_one_clear_sentence(call, sentence):
     with pytest.raises(AssayError) as error:
         call()
     assert sentence.split(";")[0] in str(error.value)
+
+
+def roll(picture, pixels):
+    return picture.roll(round(pixels), -1)
+
+
+def test_a_function_of_one_picture_and_one_number_is_called_for_each():
+    moved = Family(roll, (0, 1, -2), each=True)(PICTURES)
+    for i, pixels in enumerate((0, 1, -2)):
+        assert torch.equal(moved[:, i], PICTURES.roll(pixels, -1))
+
+
+def noisy(x, amount):
+    return x + amount[:, None, None, None] * torch.rand_like(x)
+
+
+STREAM = np.random.default_rng(0)
+
+
+def own_stream(x, amount):  # seeded, but every call draws on
+    return x + amount[:, None, None, None] * STREAM.random()
+
+
+def relative(x, amount):
+    return x - amount[:, None, None, None] * x.mean()
+
+
+def columns(x, amount):
+    return x + amount  # broadcasts over columns, where there happen to be as many magnitudes
+
+
+def logarithm(x, amount):
+    return x + amount.log()[:, None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("function", "each", "sentence"),
+    [
+        (noisy, False, "'noisy' gives two results for the same pictures and magnitudes: it must not be random"),
+        (own_stream, False, "'own_stream' gives two results for the same pictures"),
+        (relative, False, "'relative' makes something else of a picture when it is shown with others"),
+        (columns, False, "'columns' fails (RuntimeError: "),
+        (logarithm, False, "'logarithm' gives NaN or infinite pixels at magnitude 0"),
+        (lambda x, a: x.double().numpy(), False, "not a tensor"),
+        (lambda x, a: (255 * x).byte(), False, "gives back torch.uint8, not floating-point pictures"),
+        (lambda x, a: x / 0 if a else exit(3), True, "fails (it calls sys.exit(3)): it is called with one picture"),
+        (lambda x, a: x[0], True, "makes 9×9 of 2×9×9"),
+        (roll, False, "set each: true for a function of one picture"),
+    ],
+)
+def test_a_function_that_is_no_transformation_is_refused_before_it_is_used(function, each, sentence):
+    family = Family(function, tuple(range(9)), each=each)  # as many magnitudes as columns
+    with pytest.raises(AssayError) as error:
+        ParametricTest(Images(PICTURES.numpy()), (family,))
+    assert sentence in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_function_may_round_differently_in_batches_of_another_size_and_write_into_its_copy():
+    def mixed(x, amount):
+        x *= 1 + 1e-7 * len(x)
+        return x.double() + amount[:, None, None, None]
+
+    test = ParametricTest(Images(PICTURES.numpy()), (Family(mixed, (0.0, 1.0)),))
+    moved = test.trajectory("mixed", PICTURES)
+    assert moved.dtype == torch.float32 and test.images.array.max() <= 1
+    torch.testing.assert_close(moved[:, 1], PICTURES + 1, atol=1e-5, rtol=0)
 
 
 def test_images_load_from_files_and_folders(tmp_path, shared_data):

@@ -132,7 +132,39 @@ one or several of `natural`, `pixel_fade` and `contrast_fade`.
 TESTS = """\
 ### Tests of invariance
 
-A mapping with one of these keys, its settings under it.
+A mapping with one of these keys, its settings under it. A transformation of the test `parametric` is a name or a
+function of your own, which must give pictures of the same shape back, the same ones whenever it is asked, without NaN;
+`assay check` tries it on two pictures.
+
+```python
+>>> _ = (folder / "waves.py").write_text('''
+... import torch
+...
+... def wave(pictures, heights):                   # N×C×H×W, and one magnitude for each
+...     rows = torch.linspace(0, 6.28, pictures.shape[-2], device=pictures.device)
+...     return pictures + heights[:, None, None, None] * rows.sin()[:, None]
+...
+... def roll(picture, pixels):                     # with `each: true`: C×H×W, and one number
+...     return picture.roll(round(pixels), -1)
+... ''')
+>>> _ = (folder / "plan.yaml").write_text('''
+... subjects: ["shallow:make"]
+... measures:
+...   - measure: invariance
+...     firing_rate: 0.1
+...     test:
+...       parametric:
+...         images: pictures.npy
+...         families:
+...           - {transformation: "waves:wave", magnitudes: [0, 0.1, 0.2]}
+...           - {transformation: "waves:roll", magnitudes: [-2, -1, 0, 1, 2], each: true}
+... ''')
+>>> import numpy as np
+>>> np.save(folder / "pictures.npy", np.random.default_rng(0).random((40, 3, 16, 16)))
+>>> check_plan(folder / "plan.yaml").plan.execute().table("invariance")["transformation"].unique().tolist()
+['wave', 'roll']
+
+```
 """
 HUMAN_STIMULI = """\
 ### Human stimuli

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,9 +17,7 @@ from assay.stimuli.datasets import as_images, as_tuple
 from assay.stimuli.images import Images
 from assay.stimuli.invariance_test import OpenTest
 from assay.stimuli.pictures import Array
-
-Transformation = Callable[[Tensor, Tensor], Tensor]
-"""A function τ of pictures N×C×H×W and one magnitude for each of them; it returns pictures of the same shape."""
+from assay.stimuli.user_transformations import Transformation, UserTransformation, transformation_named
 
 
 def rotation(x: Tensor, degrees: Tensor) -> Tensor:
@@ -82,19 +80,26 @@ class Family:
 
     Args:
         transformation: A name (rotation in degrees, translation_x and translation_y in pixels, scale, brightness,
-            contrast, blur in pixels) or any function of pictures N×C×H×W and N magnitudes.
+            contrast, blur in pixels) or any function of pictures N×C×H×W and a tensor of N magnitudes, which gives
+            pictures of the same shape back and is not random; in a plan ``module:function``.
         magnitudes: Γ, the magnitudes at which every picture is shown.
+        each: Whether a function is called with one picture C×H×W and one number at a time.
     """
 
     transformation: str | Transformation
     magnitudes: tuple[float, ...]
+    each: bool = False
 
     def __post_init__(self) -> None:
+        if isinstance(self.transformation, str) and ":" in self.transformation:
+            object.__setattr__(self, "transformation", transformation_named(self.transformation))
         if isinstance(self.transformation, str) and self.transformation not in NAMED:
-            known = nearest(self.transformation, NAMED)
+            known = nearest(self.transformation, [*NAMED, "module:function"])
             raise AssayError(f"unknown transformation {self.transformation!r}{known}")
         if not isinstance(self.transformation, str) and not callable(self.transformation):
             raise AssayError(f"transformation={shown(self.transformation)} is no name and no function of pictures")
+        if self.each and isinstance(self.transformation, str):
+            raise AssayError(f"each is for functions of your own: {self.transformation} takes pictures together")
         object.__setattr__(self, "magnitudes", as_tuple(self.magnitudes, "magnitudes", (int, float)))
         if not self.magnitudes or not all(math.isfinite(m) for m in self.magnitudes):
             raise AssayError(f"magnitudes={self.magnitudes} must be finite numbers, at least one")
@@ -107,15 +112,31 @@ class Family:
 
     def __call__(self, pictures: Tensor) -> Tensor:
         """Transform pictures N×C×H×W by all M magnitudes, to N×M×C×H×W."""
-        function = NAMED[self.transformation] if isinstance(self.transformation, str) else self.transformation
+        function = NAMED[self.transformation] if isinstance(self.transformation, str) else self._of_the_user
+        transformed = function(*self._repeated(pictures))
+        return transformed.reshape(len(pictures), len(self.magnitudes), *pictures.shape[1:])
+
+    def require_repeatable(self, pictures: Tensor) -> None:
+        """Try a function of the user's on a few pictures N×C×H×W; refuse one that is random or gives no pictures."""
+        if not isinstance(self.transformation, str):
+            self._of_the_user.require_repeatable(*self._repeated(pictures))
+
+    @property
+    def source(self) -> str:
+        """Hash of the source of a function of the user's; empty for a named transformation."""
+        return "" if isinstance(self.transformation, str) else self._of_the_user.source
+
+    @property
+    def _of_the_user(self) -> UserTransformation:
+        assert not isinstance(self.transformation, str)
+        return UserTransformation(self.transformation, self.name, self.each)
+
+    def _repeated(self, pictures: Tensor) -> tuple[Tensor, Tensor]:
+        """Each picture once for each magnitude, and the magnitude of each."""
         gamma = torch.tensor(self.magnitudes, dtype=pictures.dtype, device=pictures.device)
         at_once = f"{len(pictures)} pictures at {len(gamma)} magnitudes at a time"
         require_array(at_once, (len(gamma), *pictures.shape), pictures.element_size())
-        repeated = pictures.repeat_interleave(len(gamma), 0)
-        transformed = function(repeated, gamma.repeat(len(pictures)))
-        if transformed.shape != repeated.shape:
-            raise AssayError(f"{self.name} made {tuple(transformed.shape)} of pictures of {tuple(repeated.shape)}")
-        return transformed.reshape(len(pictures), len(gamma), *pictures.shape[1:])
+        return pictures.repeat_interleave(len(gamma), 0), gamma.repeat(len(pictures))
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +145,8 @@ class ParametricTest(OpenTest):
 
     Args:
         images: The images that are transformed.
-        families: The families of transformations; their names must differ.
+        families: The families of transformations; their names must differ. Functions of the user's are tried on two
+            of the images, on the CPU.
 
     Example:
         >>> test = ParametricTest(Images(torch.rand(4, 1, 8, 8).numpy()), (Family("rotation", (0, 90, 180, 270)),))
@@ -145,6 +167,8 @@ class ParametricTest(OpenTest):
             raise AssayError("families is empty: give at least one transformation")
         if len(set(names)) < len(names):
             raise AssayError(f"two families are called {next(n for n in names if names.count(n) > 1)!r}")
+        for family in self.families:
+            family.require_repeatable(torch.from_numpy(self.images.array[:2].copy()))
 
     @property
     def transformations(self) -> tuple[str, ...]:
@@ -162,8 +186,8 @@ class ParametricTest(OpenTest):
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the images, of their class and of the families."""
-        return fingerprint("parametric", self.images, self.families)
+        """Hash of the images, of their class and of the families, with the source of the functions."""
+        return fingerprint("parametric", self.images, self.families, [family.source for family in self.families])
 
     def batches(self, size: int) -> Iterator[Array]:
         """Yield the images in order, ``size`` at a time."""

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from assay.core.errors import AssayError, nearest
 from assay.stimuli import families
-from assay.stimuli.families import Transformation
 from assay.stimuli.pictures import Array
+from assay.stimuli.user_transformations import Transformation
 
 
 class Perturbation(ABC):

@@ -15,12 +15,15 @@ _HOME = {
     "ClusterSeparation": "assay.measures.complexity.clusters",
     "Discrimination": "assay.measures.straightness.discrimination",
     "HumanSimilarity": "assay.measures.similarity.measure",
+    "InitialDistance": "assay.measures.complexity.distance",
     "Invariance": "assay.measures.invariance.measure",
+    "MarginBounds": "assay.measures.complexity.margin_bounds",
     "Margins": "assay.measures.complexity.margins",
     "Measure": "assay.measures.base",
     "NextFrameError": "assay.measures.prediction",
     "Norms": "assay.measures.complexity.norms",
     "ObjectMatching": "assay.measures.matching",
+    "PacBayes": "assay.measures.complexity.pac_bayes",
     "PerturbationResponse": "assay.measures.perturbation.measure",
     "Plan": "assay.plans.plan",
     "PredNet": "assay.networks.prednet",
@@ -30,6 +33,7 @@ _HOME = {
     "Sharpness": "assay.measures.complexity.sharpness",
     "Straightness": "assay.measures.straightness.measure",
     "Subject": "assay.subject.subject",
+    "TrainingSpeed": "assay.measures.complexity.training_speed",
     "axb_probability": "assay.measures.straightness.observer",
     "bootstrap_rdms": "assay.measures.similarity.inference",
     "category_rdm": "assay.measures.similarity.rdm",
@@ -85,12 +89,15 @@ __all__ = [
     "ClusterSeparation",
     "Discrimination",
     "HumanSimilarity",
+    "InitialDistance",
     "Invariance",
+    "MarginBounds",
     "Margins",
     "Measure",
     "NextFrameError",
     "Norms",
     "ObjectMatching",
+    "PacBayes",
     "PerturbationResponse",
     "Plan",
     "PredNet",
@@ -100,6 +107,7 @@ __all__ = [
     "Sharpness",
     "Straightness",
     "Subject",
+    "TrainingSpeed",
     "axb_probability",
     "bootstrap_rdms",
     "broad",
@@ -159,9 +167,13 @@ if _typing.TYPE_CHECKING:
     from assay.measures.base import Measure
     from assay.measures.complexity.augmentation import AugmentationRobustness
     from assay.measures.complexity.clusters import ClusterSeparation, davies_bouldin_index
+    from assay.measures.complexity.distance import InitialDistance
+    from assay.measures.complexity.margin_bounds import MarginBounds
     from assay.measures.complexity.margins import Margins
     from assay.measures.complexity.norms import Norms
+    from assay.measures.complexity.pac_bayes import PacBayes
     from assay.measures.complexity.sharpness import Sharpness
+    from assay.measures.complexity.training_speed import TrainingSpeed
     from assay.measures.invariance.differences import invariance_differences
     from assay.measures.invariance.firing import firing_thresholds, invariance_scores, top_proportion_mean
     from assay.measures.invariance.measure import Invariance

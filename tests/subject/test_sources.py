@@ -63,7 +63,7 @@ def test_a_checkpoint_with_code_in_it_is_refused_unread(tmp_path):
 
 def test_real_cifar_weights_load_into_a_network_of_their_shape_only(shared_data):
     path = shared_data / "cifar10_networks" / "resnet20-12fca82f.th"
-    with pytest.raises(AssayError, match=r"do not fit Sequential: the file lacks '1.bias', .* and 3 more, has"):
+    with pytest.raises(AssayError, match=r"do not fit Sequential: they lack '1.bias', .* and 3 more, have"):
         load_weights(zoo.build("mlp"), path)
 
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 MEASURES = (
     "augmentation",
     "clusters",
+    "distance",
     "human-similarity",
     "invariance",
+    "margin-bounds",
     "margins",
     "matching",
     "next-frame-error",
     "norms",
+    "pac-bayes",
     "perturbation",
     "sharpness",
     "straightness",
+    "training-speed",
 )
 NETWORKS = (
     "Autoencoder",

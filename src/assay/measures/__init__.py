@@ -3,9 +3,13 @@
 from assay.measures.base import Measure
 from assay.measures.complexity.augmentation import AugmentationRobustness
 from assay.measures.complexity.clusters import ClusterSeparation, davies_bouldin_index
+from assay.measures.complexity.distance import InitialDistance
+from assay.measures.complexity.margin_bounds import MarginBounds
 from assay.measures.complexity.margins import Margins
 from assay.measures.complexity.norms import Norms
+from assay.measures.complexity.pac_bayes import PacBayes
 from assay.measures.complexity.sharpness import Sharpness
+from assay.measures.complexity.training_speed import TrainingSpeed
 from assay.measures.invariance.differences import invariance_differences
 from assay.measures.invariance.firing import firing_thresholds, invariance_scores, top_proportion_mean
 from assay.measures.invariance.measure import Invariance
@@ -20,15 +24,19 @@ __all__ = [
     "AugmentationRobustness",
     "ClusterSeparation",
     "HumanSimilarity",
+    "InitialDistance",
     "Invariance",
+    "MarginBounds",
     "Margins",
     "Measure",
     "NextFrameError",
     "Norms",
     "ObjectMatching",
+    "PacBayes",
     "PerturbationResponse",
     "Sharpness",
     "Straightness",
+    "TrainingSpeed",
     "copy_last_error",
     "curvature",
     "davies_bouldin_index",

@@ -21,6 +21,7 @@ from assay.measures.settings import accept_settings
 from assay.measures.table import Predictor
 from assay.stats.evidence import Evidence
 from assay.subject.as_subject import as_subject
+from assay.subject.past import Past
 from assay.subject.subject import Subject
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -83,6 +84,9 @@ class Measure(metaclass=MeasureType):
     """Which quantity in the column ``value`` is the measure's own, where its table lists several."""
     higher_is: ClassVar[str] = ""
     """What a higher value of the measure means, as in "higher is more curved"."""
+
+    looks_back: ClassVar[tuple[Past, ...]] = ()
+    """What the measure looks at of a network's training: its ``initial_weights``, its ``history``, or nothing."""
 
     _registry = cast("dict[str, type[Measure]]", {})  # not annotated: no field, which would be sent with every class
 

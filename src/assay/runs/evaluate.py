@@ -26,6 +26,7 @@ from assay.runs.manifest import Manifest, SubjectRecord, environment, now
 from assay.runs.measuring import CellOrder, do_cell
 from assay.runs.run import Outcome, Run
 from assay.runs.trust import Changes, Trust
+from assay.subject.past import past_fingerprint
 from assay.subject.subject import Subject
 
 log = logging.getLogger(__name__)
@@ -177,8 +178,9 @@ class _Evaluation:
             yield subject, keys
 
     def _key(self, subject: Subject, content: str, label: str) -> str:
-        example = self.examples.fingerprint(subject, self.measures[label])
-        return _combined(content, self.prints[label], self.seed, example)
+        measure = self.measures[label]
+        example, past = self.examples.fingerprint(subject, measure), past_fingerprint(subject, measure.looks_back)
+        return _combined(content, self.prints[label], self.seed, example, past)
 
     def _jobs(self, planned: Iterable[tuple[Subject, dict[str, CellKey]]]) -> Iterator[Job]:
         """The cells that are missing, or that the subject, as it is now, would not give again."""
@@ -208,13 +210,15 @@ def measure_fingerprint(measure: Measure) -> str:
 
 
 def cell_fingerprint(subject: Subject, measure: Measure, seed: int, examples: Examples | None = None) -> str:
-    """Content of a cell: the subject, the measure, the seed, and the kind of example that the measure sees."""
+    """Content of a cell: the subject, the measure, the seed, and the kind of example and the past that it looks at."""
     example = (examples or Examples([measure])).fingerprint(subject, measure)
-    return _combined(subject.fingerprint, measure_fingerprint(measure), seed, example)
+    past = past_fingerprint(subject, measure.looks_back)
+    return _combined(subject.fingerprint, measure_fingerprint(measure), seed, example, past)
 
 
-def _combined(subject: str, measure: str, seed: int, example: str) -> str:
-    return fingerprint(CELL_VERSION, measure, subject, seed, *([example] if example else []))
+def _combined(subject: str, measure: str, seed: int, example: str, past: str) -> str:
+    more = {"example": example, "past": past} if past else example
+    return fingerprint(CELL_VERSION, measure, subject, seed, *([more] if more else []))
 
 
 def _subject_record(subject: Subject, content: str) -> SubjectRecord:

@@ -66,5 +66,7 @@ class Changes:
             reasons.append("the measure is another (its code, its settings, or a variable that it reads)")
         if self.before.seed != self.now.seed:
             reasons.append(f"the seed is {self.now.seed} and was {self.before.seed}")
-        why = " and ".join(reasons) or "it was measured by another version of assay"
+        why = " and ".join(reasons) or (
+            "it was measured by another version of assay, or on another example or past of the network"
+        )
         log.info("%s × %s is measured anew: %s", key.subject, key.measure, why)

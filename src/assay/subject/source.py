@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 from torch import nn
 
@@ -16,17 +17,17 @@ from assay.core.checkpoints import read_tensors
 from assay.core.determinism import seeded
 from assay.core.device import device_named
 from assay.core.errors import ANYTHING, AssayError, nearest, optional, reason
-from assay.core.reading import is_there
+from assay.core.reading import is_there, reading
 from assay.core.tensor_limits import limited_tensors
 from assay.core.user_code import import_named
 from assay.networks.imported.hugging_face import NEW_WEIGHTS, Checkpoint, load_hugging_face
 from assay.networks.imported.onnx import OnnxNetwork, load_onnx
 from assay.networks.imported.onnx_runtime import OnnxRuntimeNetwork
 from assay.stimuli.transforms import transform_named
+from assay.subject.state import load_state
 from assay.subject.subject import Subject
 
 KINDS = "'package.module:factory', 'file.onnx', 'timm:name' or 'hf:name'"
-_NAMED = 3  # tensors in a sentence
 DTYPES = {
     "float32": torch.float32,
     "float64": torch.float64,
@@ -54,6 +55,9 @@ class SubjectSource:
         dtype: Precision: ``float32``, ``float64``, ``bfloat16`` or ``float16``.
         channels_last: Whether to run pictures in channels-last memory format.
         recipe: A name that networks trained alike from other seeds share, so that reports compare recipes.
+        initial_weights: The weights before training, a file like that of ``weights``, for measures that look at them.
+        history: CSV file with one row per epoch of training, for measures that look at it: ``loss`` and more, see
+            `assay.TrainingSpeed`.
     """
 
     source: str
@@ -66,6 +70,8 @@ class SubjectSource:
     dtype: str | None = None
     channels_last: bool = False
     recipe: str = ""
+    initial_weights: Path | None = None
+    history: Path | None = None
 
     @property
     def label(self) -> str:
@@ -95,6 +101,8 @@ class SubjectSource:
             dtype=None if self.dtype is None else DTYPES[self.dtype],
             channels_last=self.channels_last,
             recipe=self.recipe,
+            initial_weights=None if self.initial_weights is None else read_tensors(self.initial_weights),
+            history=None if self.history is None else read_history(self.history),
         )
 
     def _checkpoint(self) -> Checkpoint:
@@ -140,38 +148,19 @@ class SubjectSource:
         return module
 
 
+def read_history(path: Path) -> pd.DataFrame:
+    """Read the losses of a network's training, a CSV file with one row per epoch."""
+    with reading(path, "a table"):
+        return pd.read_csv(path)
+
+
 def load_weights(module: nn.Module, path: Path) -> None:
     """Load a checkpoint of tensors into a network; a checkpoint that holds code is refused unread.
 
     Accepts safetensors, and torch files through ``weights_only=True``; a ``state_dict`` or ``model`` inside
     is unpacked and a ``module.`` prefix (data-parallel training) is dropped. Every tensor must fit.
     """
-    state = read_tensors(path)
-    if all(key.startswith("module.") for key in state):
-        state = {key.removeprefix("module."): value for key, value in state.items()}
-    own = module.state_dict()
-    # Counters of batch norm play no part once it is trained; old checkpoints do not have them.
-    state = {k: v for k, v in own.items() if k.endswith("num_batches_tracked")} | state
-    missing, extra = sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys())
-    if missing or extra:
-        parts = [f"lacks {_some(missing)}" if missing else ""]
-        parts += [f"has {_some(extra)} that the network lacks" if extra else ""]
-        raise AssayError(
-            f"weights={path} do not fit {type(module).__name__}: the file {', '.join(filter(None, parts))}"
-        )
-    for key, value in state.items():
-        if value.shape != own[key].shape:
-            raise AssayError(
-                f"weights={path} do not fit {type(module).__name__}: {key!r} is {tuple(value.shape)} in the "
-                f"file and {tuple(own[key].shape)} in the network"
-            )
-    module.load_state_dict(dict(state))
-
-
-def _some(keys: list[str]) -> str:
-    """The first of some names of tensors, and how many more there are."""
-    named = ", ".join(map(repr, keys[:_NAMED]))
-    return f"{named} and {len(keys) - _NAMED} more" if len(keys) > _NAMED else named
+    load_state(module, read_tensors(path), f"weights={path}")
 
 
 def _timm(name: str, args: Mapping[str, Any]) -> nn.Module:

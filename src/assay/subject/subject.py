@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 from torch import Tensor, nn
 
@@ -56,6 +57,9 @@ class Subject:
         channels_last: Whether to run 4-D inputs in channels-last memory format.
         recipe: A name that networks trained alike from other seeds share; a report then compares recipes, by how far
             their networks are apart.
+        initial_weights: The weights before training by name, such as ``module.state_dict()`` was then; for measures of
+            the distance from them. They are no part of the fingerprint.
+        history: The training, one row per epoch, with a column ``loss``; for measures of its speed.
 
     Example:
         >>> net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(inplace=True), nn.Linear(4, 2))
@@ -77,12 +81,19 @@ class Subject:
         dtype: torch.dtype | None = None,
         channels_last: bool = False,
         recipe: str = "",
+        initial_weights: Mapping[str, Tensor] | None = None,
+        history: pd.DataFrame | None = None,
     ) -> None:
         if name is not None and (not isinstance(name, str) or not name.strip()):
             raise AssayError(f"name={shown(name)} is no name of a network: give text that is not empty, or None")
         require_writable(name or "", "the name of a network")
         if not isinstance(recipe, str):
             raise AssayError(f"recipe={shown(recipe)} is no name of a recipe: give text, which may be empty")
+        named = isinstance(initial_weights, Mapping) and all(isinstance(t, Tensor) for t in initial_weights.values())
+        if not (named or initial_weights is None):
+            raise AssayError(f"initial_weights={shown(initial_weights)} are no tensors by name: give a state_dict")
+        if not isinstance(history, pd.DataFrame | None):
+            raise AssayError(f"history={shown(history)} is no table: give a pandas DataFrame with one row per epoch")
         try:
             self.network = Network(module, preprocess, device, dtype, channels_last)
             layers = [layer for layer, _ in self.module.named_modules()]
@@ -99,6 +110,8 @@ class Subject:
         self.name = name or type(module if exported else self.module).__name__
         self.example = example
         self.recipe = recipe
+        self.initial_weights = initial_weights
+        self.history = history
         self._dry_run: DryRun | None = None
         self._also_overwritten: set[str] = set()  # on paths that the dry run did not take
         self._inputs: dict[str, InputKind] | None = None

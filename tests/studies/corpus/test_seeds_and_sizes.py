@@ -6,11 +6,14 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
+import assay
 from assay import AssayError
-from assay.studies import accuracy, load_corpus, load_corpus_plan, train_corpus
+from assay.studies import Scoring, accuracy, load_corpus, load_corpus_plan, study, train_corpus
+from assay.studies.ranking import EXPECTED
 from conftest import write_digits
 
 PLAN = """
@@ -55,6 +58,25 @@ def test_smaller_training_sets_are_parts_of_larger_ones_with_as_many_of_each_cla
     assert np.array_equal(corpus.train.inputs, small.inputs)  # measures show what every network was trained on
 
 
+def test_a_study_scores_what_the_initial_weights_and_the_history_predict(corpus, folder):
+    measures = {
+        "distance": assay.InitialDistance(),
+        "margin-bounds": assay.MarginBounds(corpus.train, bootstrap=0),
+        "pac-bayes": assay.PacBayes(corpus.train, draws=2, steps=6, bootstrap=0),
+        "training-speed": assay.TrainingSpeed(losses=(2.0, 1.0)),
+    }
+    _, found = study(corpus, measures, str(folder / "study"), Scoring(sizes=(1,), draws=10, permutations=0))
+    table = found.networks.set_index("network")
+    start, end = corpus.initial_weights("network_002"), corpus.subject("network_002").module.named_parameters()
+    moved = [(weight.detach() - start[name]).double().square().sum() for name, weight in end]
+    assert table["parameter distance"]["network_002"] == pytest.approx(float(sum(moved)) ** 0.5, rel=1e-9)
+    assert table["sum of losses"]["network_002"] == pytest.approx(corpus.history("network_002")["running_loss"].sum())
+    ranked = found.ranking.set_index("measure")
+    rises = ["pac-bayes init", "pac-bayes magnitude init", "log initial spectral complexity over margin"]
+    assert set(ranked["expected"][rises]) == {EXPECTED[1]} and ranked["expected"]["epochs to 2"] == EXPECTED[-1]
+    assert ranked["budget"][["pac-bayes init", "parameter distance"]].tolist() == ["40 inputs × 2 draws", ""]
+
+
 def test_training_accuracy_is_that_on_what_the_network_was_trained_on(corpus):
     for row in corpus.table.to_dict("records"):
         subject = corpus.subject(row["network"])
@@ -65,10 +87,12 @@ def test_training_accuracy_is_that_on_what_the_network_was_trained_on(corpus):
 def test_initial_weights_and_the_loss_of_every_epoch_are_kept(corpus, folder):
     found = load_corpus(folder / "kept")
     history = found.history("network_003")
-    assert history.columns.tolist() == ["epoch", "learning_rate", "running_loss", "loss", "accuracy"]
+    assert history.columns.tolist() == ["epoch", "steps", "learning_rate", "running_loss", "loss", "accuracy"]
     assert history["epoch"].tolist() == [1, 2, 3] and history["loss"].iloc[-1] == pytest.approx(
         found.table["trained_loss"][3], rel=1e-12
     )
+    assert history["steps"].tolist() == [4, 8, 12] and found.history("network_000")["steps"].tolist() == [2, 4, 6]
+    pd.testing.assert_frame_equal(found.subject("network_003").history, history)
     initial, trained = found.initial_weights("network_003"), found.subject("network_003").module.state_dict()
     assert initial.keys() == trained.keys()
     assert not any(torch.equal(initial[key], trained[key]) for key in initial if initial[key].dim() > 1)

@@ -180,10 +180,10 @@ def test_accuracies_in_percent_give_the_gap(folder):
 
 def test_weights_that_do_not_fit_name_the_tensors(folder):
     save_file({"1.weight": torch.zeros(2, 16), "odd": torch.zeros(1)}, folder / "w2d1.safetensors")
-    with pytest.raises(AssayError, match=r"w2d1: weights=.* lacks '1.bias', '3.bias', '3.weight', has 'odd' that"):
+    with pytest.raises(AssayError, match=r"w2d1: weights=.* lack '1.bias', '3.bias', '3.weight', have 'odd' that"):
         loaded(folder).corpus.subject("w2d1")
     (folder / "w2d1.safetensors").write_bytes((folder / "w4d1.safetensors").read_bytes())
-    with pytest.raises(AssayError, match=r"'1.bias' is \(4,\) in the file and \(2,\) in the network"):
+    with pytest.raises(AssayError, match=r"'1.bias' is \(4,\) among them and \(2,\) in the network"):
         loaded(folder).corpus.subject("w2d1")
     (folder / "w2d1.safetensors").write_bytes(b"nothing of the kind")
     with pytest.raises(AssayError, match="cannot be read as safetensors"):

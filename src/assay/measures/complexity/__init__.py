@@ -1,1 +1,1 @@
-"""How complex a learned function is: norms, margins, sharpness, clusters, augmentation."""
+"""How complex a learned function is: norms, distances, margins, sharpness, bounds, clusters, augmentation, speed."""

@@ -34,15 +34,16 @@ class PerturbedWeights:
         self.places = places_of(subject.module)
         prepare = subject.network.prepare
         self.shown = [(prepare(x), labels) for x, labels in batches(data, size, subject.device)]
-        one = data.shown(slice(0, 1))
+        self.one = data.shown(slice(0, 1))
+        self.fold: bool | None = True  # None where the layers of the network are not known
         try:
-            self.folded = folded_weights(subject, one)
+            self.folded = folded_weights(subject, self.one)
         except AssayError:
-            self.folded = _unfolded(subject)
+            self.folded, self.fold = _unfolded(subject), None
         if not self.folded.weights:
             raise AssayError(f"{subject.name!r} has no weights to move")
         if not self._folding_agrees(data.shown(slice(0, size), subject.device)):
-            self.folded = folded_weights(subject, one, fold=False)
+            self.folded, self.fold = folded_weights(subject, self.one, fold=False), False
         self.weights = {name: self.folded.tensors[name] for name in self.folded.weights}
 
     def _folding_agrees(self, first: Any) -> bool:
@@ -50,6 +51,13 @@ class PerturbedWeights:
         return agree(
             lambda: self._scores(self.folded.tensors, self.shown[0][0]), lambda: class_scores(self.subject, first)
         )
+
+    def weights_of(self, other: Subject) -> dict[str, Tensor]:
+        """The same weights of a network that differs in its weights alone, batch norm folded in where it is here."""
+        folded = _unfolded(other) if self.fold is None else folded_weights(other, self.one, self.fold)
+        if folded.weights != self.folded.weights:
+            raise AssayError(f"{other.name!r} called other layers with other weights: they cannot be compared")
+        return {name: folded.tensors[name] for name in folded.weights}
 
     def right(self, perturbation: Mapping[str, Tensor]) -> Array:
         """Whether each input is classified rightly when the perturbation is added to the weights that it names."""

@@ -26,6 +26,7 @@ from assay.measures.evidence import Measured, from_rows
 from assay.measures.table import NAN, Predictor, chosen, row
 from assay.stats.evidence import Evidence
 from assay.subject.classifier import Array
+from assay.subject.network import Batch
 from assay.subject.subject import Subject
 
 Convolution = Literal["reshaped", "circular"]
@@ -94,6 +95,23 @@ def convolution_norm(
     return _largest(matrices) / sqrt(prod(strides))
 
 
+def layer_spectral_norm(layer: AffineLayer, convolution: Convolution) -> tuple[float, str]:
+    """The spectral norm of a layer of a network, and ``ok``; or NaN, and why it has none.
+
+    Args:
+        layer: The layer, as `affine_layers` finds it.
+        convolution: Which norm a convolution has, as in `Norms`.
+    """
+    axes = layer.weight.dim() - 2
+    if convolution == "reshaped" or axes == 0:
+        return spectral_norm(layer.weight, layer.groups), "ok"
+    try:
+        size = layer.inputs[-axes:]
+        return convolution_norm(layer.weight, size, layer.stride, layer.dilation, layer.groups), "ok"
+    except AssayError as error:
+        return NAN, str(error)
+
+
 def vc_dimension_bound(parameters: Sequence[int], units: Sequence[int]) -> float:
     """An upper bound on the VC dimension of all ReLU networks of one architecture.
 
@@ -114,6 +132,28 @@ def vc_dimension_bound(parameters: Sequence[int], units: Sequence[int]) -> float
     depth_weighted = sum((depth - i) * q for i, q in enumerate(parameters))
     reach = sum(i * a for i, a in enumerate(units, start=1))
     return depth + depth_weighted * log2(4 * e * reach * log2(2 * e * reach))
+
+
+def require_layers(subject: Subject, shape: tuple[int, ...] | Batch | None = None) -> Affine:
+    """The affine layers of a network as of `affine_layers`; an error where it has none, or weights not finite."""
+    affine = affine_layers(subject, shape)
+    for name, weight in affine.weights.items():
+        if not weight.isfinite().all():
+            raise AssayError(f"the weights {name!r} of {subject.name!r} are not finite")
+    if not affine.layers and affine.unreached:
+        raise AssayError(
+            f"{subject.name!r} has no norms: its weights {affine.unreached[0]!r} do not lead to its output by "
+            "operations of torch, as where it computes with NumPy"
+        )
+    if not affine.layers:
+        raise AssayError(f"{subject.name!r} has no linear or convolutional layer: it has no norms")
+    return affine
+
+
+def without_unreached(affine: Affine) -> str:
+    """The status of a number over all layers: ``ok``, or which weights are in no layer, and so not in the number."""
+    more = f" and {len(affine.unreached) - 1} more" if len(affine.unreached) > 1 else ""
+    return f"without {affine.unreached[0]}{more}" if affine.unreached else "ok"
 
 
 def path_norm(subject: Subject, shape: tuple[int, ...] | None = None) -> float:
@@ -190,11 +230,11 @@ class Norms(Measure):
 
     def check(self, subject: Subject) -> None:
         """Check that the network has weights, all finite, and takes an input of the shape."""
-        self._layers(subject)
+        require_layers(subject, self.shape)
 
     def __call__(self, subject: Subject) -> pd.DataFrame:
         """Compute the norms of each layer and of the whole network."""
-        return pd.DataFrame(self._rows(self._layers(subject)))
+        return pd.DataFrame(self.rows(require_layers(subject, self.shape)))
 
     def evidence(self, measured: Measured) -> list[Evidence]:
         """The logarithms of the product of spectral norms and of the path norm: exact, as weights are all of it."""
@@ -211,31 +251,17 @@ class Norms(Measure):
         counts = dict.fromkeys(("parameters", "layers", "vc dimension"), 0)
         return chosen(table, table["quantity"], dict.fromkeys(table["quantity"], 1) | counts)
 
-    def _layers(self, subject: Subject) -> Affine:
-        affine = affine_layers(subject, self.shape)
-        for name, weight in affine.weights.items():
-            if not weight.isfinite().all():
-                raise AssayError(f"the weights {name!r} of {subject.name!r} are not finite")
-        if not affine.layers and affine.unreached:
-            raise AssayError(
-                f"{subject.name!r} has no norms: its weights {affine.unreached[0]!r} do not lead to its output by "
-                "operations of torch, as where it computes with NumPy"
-            )
-        if not affine.layers:
-            raise AssayError(f"{subject.name!r} has no linear or convolutional layer: it has no norms")
-        return affine
-
-    def _rows(self, affine: Affine) -> Iterator[dict[str, Any]]:
+    def rows(self, affine: Affine) -> Iterator[dict[str, Any]]:
+        """The rows of the table, of layers that are known already."""
         layers = affine.layers
         frobenius = [layer.weight.norm().item() for layer in layers]
         spectral = []
         for layer, norm in zip(layers, frobenius, strict=True):
             yield row("frobenius norm", norm, 1, layer=layer.name)
-            value, status = self._spectral(layer)
+            value, status = layer_spectral_norm(layer, self.convolution)
             spectral.append(value)
             yield row("spectral norm", value, 1, layer=layer.name, status=status)
-        more = f" and {len(affine.unreached) - 1} more" if len(affine.unreached) > 1 else ""
-        left_out = f"without {affine.unreached[0]}{more}" if affine.unreached else "ok"
+        left_out = without_unreached(affine)
         for quantity, value in _totals(np.array(frobenius), np.array(spectral)).items():
             status = left_out if np.isfinite(value) else "a layer is zero or has no norm"
             yield row(quantity, value, len(layers), status=status)
@@ -247,16 +273,6 @@ class Norms(Measure):
         defined = not paths and 0 < affine.squared < float("inf")
         squared = log(affine.squared) / 2 if defined else NAN
         yield row("log path norm", squared, len(layers), status=paths or ("ok" if defined else "no path, or too large"))
-
-    def _spectral(self, layer: AffineLayer) -> tuple[float, str]:
-        axes = layer.weight.dim() - 2
-        if self.convolution == "reshaped" or axes == 0:
-            return spectral_norm(layer.weight, layer.groups), "ok"
-        try:
-            size = layer.inputs[-axes:]
-            return convolution_norm(layer.weight, size, layer.stride, layer.dilation, layer.groups), "ok"
-        except AssayError as error:
-            return NAN, str(error)
 
 
 def _totals(frobenius: Array, spectral: Array) -> dict[str, float]:

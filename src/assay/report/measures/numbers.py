@@ -71,6 +71,32 @@ SHOWN = {
         lambda quantity, layer: quantity.startswith("log inverse squared"),
         lambda quantity: quantity.removeprefix("log inverse squared "),
     ),
+    "distance": Shown(
+        "squared distance",
+        "Distances from the initial weights depend on the weights alone: they are exact for these networks, and "
+        "comparable between networks of one architecture.",
+        lambda quantity, layer: not layer and quantity.startswith("squared "),
+        lambda quantity: quantity.removeprefix("squared ").removesuffix(" distance"),
+    ),
+    "margin-bounds": Shown(
+        "logarithm of the norm over the margin",
+        "The margin is that of the input at the 10th percentile: norms over it stay the same where the scores of a "
+        "network are multiplied by a number.",
+        lambda quantity, layer: quantity.endswith(" over margin"),
+        lambda quantity: quantity.removeprefix("log ").removesuffix(" over margin"),
+    ),
+    "pac-bayes": Shown(
+        "PAC-Bayes measure",
+        "The measure grows with the distance of the weights from where they began, and shrinks with the noise that "
+        "they bear; its root over that of the number of training inputs bounds the error under the noise.",
+        lambda quantity, layer: quantity.startswith("pac-bayes") and not quantity.endswith("flatness"),
+        lambda quantity: quantity.removeprefix("pac-bayes "),
+    ),
+    "training-speed": Shown(
+        "sum of training losses",
+        "Speed is read from the history of training; the network itself is not run.",
+        lambda quantity, layer: "sum of losses" in quantity,
+    ),
     "clusters": Shown(
         "Davies–Bouldin index",
         "The index compares the spread of a class with its distance from the nearest other class: the lower, the "

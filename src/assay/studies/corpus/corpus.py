@@ -38,7 +38,7 @@ class Corpus(ABC):
 
     @abstractmethod
     def subject(self, network: str) -> Subject:
-        """Load a network by its name, with its trained weights."""
+        """Load a network by its name, with its trained weights and what is kept of its past."""
 
     @property
     def hyperparameters(self) -> list[str]:

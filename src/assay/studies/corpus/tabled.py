@@ -15,7 +15,7 @@ from torch import Tensor
 
 from assay.core.checkpoints import read_tensors
 from assay.core.errors import AssayError, nearest
-from assay.core.reading import is_file, reading
+from assay.core.reading import is_file
 from assay.core.user_code import code_in, import_named
 from assay.plans.places import path_in
 from assay.stimuli.labelled import Labelled
@@ -23,7 +23,7 @@ from assay.stimuli.transforms import transform_named
 from assay.studies.corpus.corpus import Corpus
 from assay.studies.corpus.data import CorpusData
 from assay.studies.corpus.network_table import FILES, Columns, read_network_table
-from assay.subject.source import KINDS, SubjectSource
+from assay.subject.source import KINDS, SubjectSource, read_history
 from assay.subject.subject import Subject
 
 ROW = "row"
@@ -146,6 +146,7 @@ class TableCorpus(Corpus):
         except AssayError as error:
             raise AssayError(f"{network}: {error}") from error
         subject.example = self.train.shape if subject.example is None else subject.example
+        subject.initial_weights, subject.history = self.initial_weights(network), self.history(network)
         return subject
 
     def initial_weights(self, network: str) -> dict[str, Tensor] | None:
@@ -156,10 +157,7 @@ class TableCorpus(Corpus):
     def history(self, network: str) -> pd.DataFrame | None:
         """The loss of a network in each epoch of its training; None where it was not kept."""
         path = self._file(network, "history")
-        if path is None:
-            return None
-        with reading(path, "a table"):
-            return pd.read_csv(path)
+        return None if path is None else read_history(path)
 
     def _file(self, network: str, kind: str) -> Path | None:
         """The file of a network that a pattern of the plan names, or the column of that name; None where none does."""

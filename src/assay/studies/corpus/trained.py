@@ -37,7 +37,7 @@ from assay.studies.corpus.plan import CorpusPlan, corpus_plan
 from assay.studies.corpus.stored import MANIFEST, CorpusManifest, StoredNetworks
 from assay.subject.source import load_weights
 from assay.subject.subject import Subject
-from assay.training import Trained, train_many
+from assay.training import Recipe, Trained, train_many
 
 log = logging.getLogger(__name__)
 
@@ -143,11 +143,13 @@ class TrainedCorpus(Corpus):
         return fingerprint(plan.network, dict(plan.grid), dict(plan.fixed), plan.seed, data)
 
     def subject(self, network: str) -> Subject:
-        """Load a network with its trained weights, standardising its input as in training."""
+        """Load a network with its trained weights and its past, standardising its input as in training."""
         self.require(network)
         module = self.plan.build(self.plan.combinations()[network], self.train)
         load_weights(module, self.stored.weights(network))
-        return self._wrapped(module, network)
+        subject = self._wrapped(module, network)
+        subject.initial_weights, subject.history = self.initial_weights(network), self.history(network)
+        return subject
 
     def initial_weights(self, network: str) -> dict[str, Tensor] | None:
         """The weights of a network before training, by name; None in corpora that did not keep them."""
@@ -158,12 +160,19 @@ class TrainedCorpus(Corpus):
     def history(self, network: str) -> pd.DataFrame | None:
         """The training of a network, one row per epoch; None in corpora that did not keep it.
 
-        ``epoch`` from 1, ``learning_rate``, ``running_loss`` (mean cross-entropy of the epoch's steps), and ``loss``
-        and ``accuracy`` on the training data after the epoch, where these were checked.
+        ``epoch`` from 1, ``steps`` of the optimiser until then, ``learning_rate``, ``running_loss`` (mean cross-entropy
+        of the epoch's steps), and ``loss`` and ``accuracy`` on the training data after it, where these were checked.
         """
         self.require(network)
         data = self.stored.history(network)
-        return None if data is None else read_csv(data)
+        if data is None:
+            return None
+        history = read_csv(data)
+        hyperparameters = self.plan.combinations()[network]
+        batch: int = (dict(self.plan.fixed) | hyperparameters).get("batch_size", Recipe.batch_size)
+        inputs = self.plan.train_size(hyperparameters) or len(self.pool)
+        history.insert(1, "steps", history["epoch"] * (inputs // batch))
+        return history
 
     def _wrapped(self, module: nn.Module, name: str) -> Subject:
         return Subject(

@@ -1,0 +1,46 @@
+"""Tensors by name, loaded into a network that they must fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torch import Tensor, nn
+
+from assay.core.errors import AssayError
+
+_NAMED = 3  # tensors in a sentence
+
+
+def load_state(module: nn.Module, state: Mapping[str, Tensor], what: str) -> None:
+    """Load tensors into a network; every tensor must fit, and those that do not are an error that names them.
+
+    A ``module.`` prefix (data-parallel training) is dropped.
+
+    Args:
+        module: The network, which is written to.
+        state: The tensors by name.
+        what: What the tensors are, for errors, such as ``weights=net.safetensors``.
+    """
+    if all(key.startswith("module.") for key in state):
+        state = {key.removeprefix("module."): value for key, value in state.items()}
+    own = module.state_dict()
+    # Counters of batch norm play no part once it is trained; old checkpoints do not have them.
+    state = {k: v for k, v in own.items() if k.endswith("num_batches_tracked")} | dict(state)
+    missing, extra = sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys())
+    if missing or extra:
+        parts = [f"lack {_some(missing)}" if missing else ""]
+        parts += [f"have {_some(extra)} that the network lacks" if extra else ""]
+        raise AssayError(f"{what} do not fit {type(module).__name__}: they {', '.join(filter(None, parts))}")
+    for key, value in state.items():
+        if value.shape != own[key].shape:
+            raise AssayError(
+                f"{what} do not fit {type(module).__name__}: {key!r} is {tuple(value.shape)} among them and "
+                f"{tuple(own[key].shape)} in the network"
+            )
+    module.load_state_dict(state)
+
+
+def _some(keys: list[str]) -> str:
+    """The first of some names of tensors, and how many more there are."""
+    named = ", ".join(map(repr, keys[:_NAMED]))
+    return f"{named} and {len(keys) - _NAMED} more" if len(keys) > _NAMED else named

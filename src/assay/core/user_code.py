@@ -6,7 +6,7 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -70,7 +70,8 @@ def same_directory() -> Iterator[None]:
         yield
     finally:
         if here is not None:
-            os.chdir(here)
+            with suppress(OSError):
+                os.chdir(here)
 
 
 def folders_searched() -> list[Path]:

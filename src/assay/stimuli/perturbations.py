@@ -56,6 +56,11 @@ class Perturbation(ABC):
     def on(self, x: Tensor, drawn: Any) -> Callable[[Tensor], Tensor]:
         """Return the function α ↦ T_α(x), which takes one magnitude for each input."""
 
+    def on_stack(self, x: Tensor, drawn: Any) -> Callable[[Tensor], Tensor]:
+        """Return the function of k × N magnitudes that gives the k changed batches one after the other, k·N inputs."""
+        change = self.on(x, drawn)
+        return lambda magnitudes: torch.cat([change(row) for row in magnitudes])
+
 
 @dataclass(frozen=True)
 class Mixup(Perturbation):
@@ -115,10 +120,15 @@ class Mixup(Perturbation):
                 partner[order] = np.roll(order, 1)
         return partner, partner != np.arange(len(labels))
 
-    def on(self, x: Tensor, drawn: Array) -> Callable[[Tensor], Tensor]:
+    def on(self, x: Tensor, drawn: Array | Tensor) -> Callable[[Tensor], Tensor]:
         """Return the function that mixes each input with its partner."""
-        other = x.index_select(0, torch.from_numpy(drawn).to(x.device))
+        other = x.index_select(0, torch.as_tensor(drawn, device=x.device))
         return lambda magnitudes: torch.lerp(x, other, _per_input(magnitudes, x))
+
+    def on_stack(self, x: Tensor, drawn: Array | Tensor) -> Callable[[Tensor], Tensor]:
+        """Return the function that mixes at all magnitudes in one operation."""
+        mix = self.on(x, drawn)
+        return lambda magnitudes: mix(magnitudes).flatten(0, 1)
 
 
 @dataclass(frozen=True)
@@ -256,8 +266,8 @@ def perturbation(named: str | Perturbation) -> Perturbation:
 
 
 def _per_input(magnitudes: Tensor, x: Tensor) -> Tensor:
-    """Return one magnitude for each input, shaped to multiply the batch."""
-    return magnitudes.to(x).reshape(-1, *[1] * (x.dim() - 1))
+    """Return one magnitude for each input, or rows of such, shaped to multiply the batch."""
+    return magnitudes.to(x).reshape(*magnitudes.shape, *[1] * (x.dim() - 1))
 
 
 def _require_range(perturbation: Perturbation) -> None:

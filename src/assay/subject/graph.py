@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import io
 import logging
-import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -15,11 +13,14 @@ from torch import Tensor, fx, nn
 from torch.utils import _pytree as pytree
 
 from assay.core.arrays import cloned, first_tensor, with_first_tensor
-from assay.core.errors import AssayError
+from assay.core.errors import AssayError, first_line
+from assay.subject.compiled import compiled
 from assay.subject.dry_run import OUTPUT, DryRun
 from assay.subject.hooks import ALL_FUNCTIONS, all_paths, layer_hooks
 from assay.subject.network import Network
+from assay.subject.silence import silence
 
+log = logging.getLogger(__name__)
 _MARK = torch.ops.aten.alias.default
 
 
@@ -31,6 +32,7 @@ class Graphs:
         self.graphs: dict[Any, Graph | Exception] = {}
         self.cuts: dict[Any, Any] = {}
         self.said_uncaptured = False
+        self.said_uncompiled = False
 
     def keep_for(self, weights: int) -> None:
         """Forget everything if the weights are not those that were captured."""
@@ -38,6 +40,15 @@ class Graphs:
             self.weights = weights
             self.graphs.clear()
             self.cuts.clear()
+
+    def say_uncompiled(self, name: str, error: Exception) -> None:
+        """Say once that a network that was to be compiled is not, and why."""
+        if not self.said_uncompiled:
+            self.said_uncompiled = True
+            log.warning(
+                "%s is not compiled (%s: %s): it runs as it is, same numbers, no time saved",
+                name, type(error).__name__, first_line(error)[:200],
+            )  # fmt: skip
 
 
 class Graph(NamedTuple):
@@ -69,10 +80,12 @@ class CapturedCut:
                     wanted[i] = None
         before = _needed([mark, *wanted], graph.nodes)
         self._prefix = _module(graph, graph.inputs, before, [mark, *wanted])
-        self._rest = _module(graph, [mark, *wanted], _needed(graph.outputs, later), graph.outputs)
+        self._rest: Any = _module(graph, [mark, *wanted], _needed(graph.outputs, later), graph.outputs)
+        self.tried = False
+        """Whether it was tried to compile the rest."""
         self._out_spec = graph.out_spec
         self._written: tuple[int, ...] | None = None
-        self._random = [mark.meta["val"].device] if any(map(_draws, graph.nodes)) else None
+        self._random = [mark.meta["val"].device] if any(map(draws, graph.nodes)) else None
 
     def prefix(self, ready: Any) -> tuple[Tensor, tuple[Any, ...]]:
         """Compute the layer's output, and everything else that the rest needs."""
@@ -83,6 +96,16 @@ class CapturedCut:
         """The output that the network would have, had the layer returned ``output``."""
         with self._undisturbed():
             return self._run_rest(output, carried)
+
+    def compile(self, ready: Any) -> None:
+        """Compile the rest, which runs again and again; an error where it then does something else.
+
+        Args:
+            ready: The batch to try it with.
+        """
+        self.tried = True
+        output, carried = self.prefix(ready)
+        self._rest = compiled(self._rest, [output, *carried])
 
     @contextmanager
     def _undisturbed(self) -> Iterator[None]:
@@ -100,17 +123,19 @@ class CapturedCut:
         return values[0], tuple(values[1:])
 
     def _run_rest(self, output: Tensor, carried: tuple[Any, ...]) -> Any:
-        values: list[Any] = [output, *carried]
         first = self._written is None
-        for i in range(len(values)) if first else self._written or ():
-            if isinstance(values[i], Tensor):
-                values[i] = values[i].clone()
+        values = self._copied([output, *carried])
         versions = [v._version if isinstance(v, Tensor) else 0 for v in values]
         flat = self._rest(*values)
         if first:  # learn which inputs the rest overwrites, and from now on copy only those
             now = [v._version if isinstance(v, Tensor) else 0 for v in values]
             self._written = tuple(i for i, (a, b) in enumerate(zip(versions, now, strict=True)) if a != b)
         return pytree.tree_unflatten(flat, self._out_spec)
+
+    def _copied(self, values: list[Any]) -> list[Any]:
+        """What the rest is given, with copies of what it writes to, or of all as long as that is not known."""
+        written = range(len(values)) if self._written is None else self._written
+        return [v.clone() if i in written and isinstance(v, Tensor) else v for i, v in enumerate(values)]
 
 
 def capture(network: Network, known: DryRun, ready: Any, functions: bool = False) -> Graph:
@@ -139,7 +164,7 @@ def capture(network: Network, known: DryRun, ready: Any, functions: bool = False
     first = next(iter(inspect.signature(module.forward).parameters.values()), None)
     if args and first is not None and first.kind is first.VAR_POSITIONAL:  # all of them are one argument
         shapes = (shapes,)
-    with network.undisturbed(), layer_hooks(module, places, mark), _silence():
+    with network.undisturbed(), layer_hooks(module, places, mark), silence():
         exported = torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=False)
     owner = exported.module()
     marks, nodes, inputs, outputs = [], [], [], []
@@ -159,7 +184,7 @@ def capture(network: Network, known: DryRun, ready: Any, functions: bool = False
     return Graph(owner, inputs, marks, nodes, outputs, exported.call_spec.out_spec)
 
 
-def _draws(node: fx.Node) -> bool:
+def draws(node: fx.Node) -> bool:
     """Whether a node draws random numbers (dropout in eval mode does not)."""
     tags = getattr(node.target, "tags", ())
     return torch.Tag.nondeterministic_seeded in tags and not (
@@ -176,10 +201,27 @@ def _needed(targets: list[Any], nodes: list[fx.Node]) -> list[fx.Node]:
     return [node for node in nodes if node in wanted]
 
 
-def _module(graph: Graph, inputs: list[fx.Node], body: list[fx.Node], outputs: list[Any]) -> fx.GraphModule:
-    """A module that computes ``outputs`` from ``inputs`` by the nodes of ``body``, markers dissolved."""
+def recording(graph: Graph, outputs: list[Any]) -> fx.GraphModule:
+    """A module that computes some nodes of a graph as they are when computed, whatever is written in place later."""
+    return _module(graph, graph.inputs, _needed(outputs, graph.nodes), outputs, copy_marked=True)
+
+
+def batch_signature(ready: Any) -> Any:
+    """The properties of a batch that a captured graph depends on: shapes without the batch axis, types, device."""
+    tensors = ready.items() if isinstance(ready, Mapping) else [("", ready)]
+    return tuple((key, tuple(t.shape[1:]), t.dtype, t.device) for key, t in tensors)
+
+
+def _module(
+    graph: Graph, inputs: list[fx.Node], body: list[fx.Node], outputs: list[Any], copy_marked: bool = False
+) -> fx.GraphModule:
+    """A module that computes ``outputs`` from ``inputs`` by the nodes of ``body``.
+
+    Markers are dissolved. With ``copy_marked``, an output that is marked is what it was at its mark.
+    """
     new = fx.Graph()
     values: dict[fx.Node, fx.Node] = {n: new.placeholder(f"x{i}") for i, n in enumerate(inputs)}
+    copies: dict[fx.Node, fx.Node] = {}
 
     def value(node: fx.Node) -> fx.Node:
         if node not in values:
@@ -187,6 +229,8 @@ def _module(graph: Graph, inputs: list[fx.Node], body: list[fx.Node], outputs: l
                 values[node] = new.get_attr(str(node.target))
             elif node.target is _MARK:
                 values[node] = value(node.args[0])  # type: ignore[arg-type]
+                if copy_marked:
+                    copies[node] = new.call_function(torch.ops.aten.clone.default, (values[node],))
             else:
                 values[node] = new.node_copy(node, value)
         return values[node]
@@ -194,18 +238,5 @@ def _module(graph: Graph, inputs: list[fx.Node], body: list[fx.Node], outputs: l
     for node in body:
         if node not in values:
             value(node)
-    new.output(tuple(value(o) if isinstance(o, fx.Node) else o for o in outputs))
+    new.output(tuple(copies.get(o) or value(o) if isinstance(o, fx.Node) else o for o in outputs))
     return fx.GraphModule(graph.owner, new)
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Silence torch, which reports a failed capture at length in the log and on stderr; we say it in one line."""
-    disabled = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(disabled)

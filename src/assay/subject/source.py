@@ -19,7 +19,7 @@ from assay.core.device import device_named
 from assay.core.errors import ANYTHING, AssayError, nearest, optional, reason
 from assay.core.reading import is_there, reading
 from assay.core.tensor_limits import limited_tensors
-from assay.core.user_code import import_named
+from assay.core.user_code import import_named, same_directory
 from assay.networks.imported.hugging_face import NEW_WEIGHTS, Checkpoint, load_hugging_face
 from assay.networks.imported.onnx import OnnxNetwork, load_onnx
 from assay.networks.imported.onnx_runtime import OnnxRuntimeNetwork
@@ -54,6 +54,7 @@ class SubjectSource:
         device: Device to run on, such as ``cuda``.
         dtype: Precision: ``float32``, ``float64``, ``bfloat16`` or ``float16``.
         channels_last: Whether to run pictures in channels-last memory format.
+        compile: Whether to compile the network, see `Subject`.
         recipe: A name that networks trained alike from other seeds share, so that reports compare recipes.
         initial_weights: The weights before training, a file like that of ``weights``, for measures that look at them.
         history: CSV file with one row per epoch of training, for measures that look at it: ``loss`` and more, see
@@ -69,6 +70,7 @@ class SubjectSource:
     device: str | None = None
     dtype: str | None = None
     channels_last: bool = False
+    compile: bool = False
     recipe: str = ""
     initial_weights: Path | None = None
     history: Path | None = None
@@ -100,6 +102,7 @@ class SubjectSource:
             device=device,
             dtype=None if self.dtype is None else DTYPES[self.dtype],
             channels_last=self.channels_last,
+            compile=self.compile,
             recipe=self.recipe,
             initial_weights=None if self.initial_weights is None else read_tensors(self.initial_weights),
             history=None if self.history is None else read_history(self.history),
@@ -137,7 +140,7 @@ class SubjectSource:
         try:
             # A size that a plan gives may be mistyped; what a factory makes by itself is what its author meant.
             what = f"source={self.source!r} with args={self.args!r}"
-            with limited_tensors(what) if self.args else nullcontext():
+            with same_directory(), limited_tensors(what) if self.args else nullcontext():
                 module = factory(**self.args)
         except AssayError:
             raise

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
 from assay.core.arrays import batch_length, batch_rows, first_tensor, with_first_tensor
 from assay.core.errors import AssayError, first_line
+from assay.subject.compiled import EXACT, require_same
 from assay.subject.dry_run import OUTPUT, DryRun
-from assay.subject.graph import CapturedCut, Graphs, capture
+from assay.subject.graph import CapturedCut, Graphs, batch_signature, capture
 from assay.subject.hooks import layer_hooks, module_path
 from assay.subject.network import Batch, Network
 from assay.subject.taking import taking
 
 log = logging.getLogger(__name__)
+UNCHANGED = 1e-4  # of the largest value: float32 by the same operations
 
 
 class Cut(NamedTuple):
@@ -45,7 +45,8 @@ class Split:
     The network is captured once per input shape as a graph (``torch.export``, batch size left open) and
     the graph is cut at the layer. A captured cut is trusted only after it has reproduced the plain network,
     and the plain network with that layer's output changed. Where capture fails or does not reproduce them,
-    the rest is a full pass with the layer's output replaced: same numbers, no time saved, one log line.
+    the rest is a full pass with the layer's output replaced: same numbers, no time saved, one log line. With
+    ``Subject(compile=True)`` the rest is compiled for any batch size, and kept if it gives the same numbers.
 
     Example:
         >>> from torch import nn
@@ -61,13 +62,20 @@ class Split:
     """
 
     def __init__(
-        self, network: Network, layer: str | int | float, name: str, look: Callable[[Any], DryRun], graphs: Graphs
+        self,
+        network: Network,
+        layer: str | int | float,
+        name: str,
+        look: Callable[[Any], DryRun],
+        graphs: Graphs,
+        compile: bool = False,
     ) -> None:
         self.network = network
         self.layer = layer
         self.name = name
         self._look = look
         self._graphs = graphs
+        self._compile = compile
         self._cuts: dict[Any, CapturedCut | ReplacingCut] = {}
 
     def __iter__(self) -> Iterator[Callable[..., Any]]:
@@ -79,7 +87,7 @@ class Split:
         known = self._look(ready)
         weights = self.network.weight_versions()
         self._graphs.keep_for(weights)
-        kind = (weights, _signature(ready))
+        kind = (weights, batch_signature(ready))
         sized = (kind, batch_length(ready))
         cut = self._cuts.get(sized)
         if cut is None:  # each batch size is checked once: code may branch on it
@@ -120,13 +128,15 @@ class Split:
                     raise graph
                 if graph is None:
                     graph = graphs[key] = capture(self.network, known, batch_rows(ready, captured_at), functions)
-                cut = CapturedCut(graph, marked.index(layer), known.writes_input)
+                at = ("captured", key, layer)  # the same for every batch size
+                cut = self._graphs.cuts.get(at) or CapturedCut(graph, marked.index(layer), known.writes_input)
                 _verify(cut, plain, ready)
+                self._graphs.cuts[at] = cut
             except Exception as error:  # capture may fail in any way; the plain cut always works
                 failure = error
                 graphs.setdefault(key, error)
             else:
-                return cut
+                return self._compiled(cut, ready)
         if failure is not None and not self._graphs.said_uncaptured:
             self._graphs.said_uncaptured = True
             log.warning(
@@ -135,6 +145,15 @@ class Split:
                 self.name, type(failure).__name__, first_line(failure)[:200],
             )  # fmt: skip
         return plain
+
+    def _compiled(self, cut: CapturedCut, ready: Any) -> CapturedCut:
+        """The cut, compiled if that was asked for and works."""
+        if self._compile and not cut.tried:
+            try:
+                cut.compile(ready)
+            except Exception as error:  # inductor may fail in any way; what was captured works
+                self._graphs.say_uncompiled(self.name, error)
+        return cut
 
 
 class ReplacingCut:
@@ -176,18 +195,8 @@ def _verify(cut: CapturedCut, plain: ReplacingCut, ready: Any) -> None:
     """Check the captured cut against the network itself: as it is, and with the layer's output changed."""
     output, carried = cut.prefix(ready)
     expected, whole = plain.prefix(ready)
-    tolerance = 1e-4 if output.dtype in (torch.float32, torch.float64) else 5e-2  # rounding of the type
-    pairs = [(output, expected)]
+    ours, theirs = [output], [expected]
     for changed in (expected, expected.flip(0) * 0.5 if expected.is_floating_point() else expected.flip(0)):
-        ours, theirs = cut.rest(changed, carried), plain.rest(changed, whole)
-        pairs += zip(pytree.tree_leaves(ours), pytree.tree_leaves(theirs), strict=True)
-    for a, b in pairs:
-        if isinstance(b, Tensor):
-            scale = b.abs().amax().clamp_min(1.0).item() if b.numel() and b.is_floating_point() else 1.0
-            torch.testing.assert_close(a, b, rtol=0, atol=tolerance * scale, equal_nan=True)
-
-
-def _signature(ready: Any) -> Any:
-    """The properties of a batch that a captured graph depends on: shapes without the batch axis, types, device."""
-    tensors = ready.items() if isinstance(ready, Mapping) else [("", ready)]
-    return tuple((key, tuple(t.shape[1:]), t.dtype, t.device) for key, t in tensors)
+        ours.append(cut.rest(changed, carried))
+        theirs.append(plain.rest(changed, whole))
+    require_same(ours, theirs, exact=EXACT if cut.tried else UNCHANGED)

@@ -23,8 +23,10 @@ from assay.subject.graph import Graphs
 from assay.subject.hooks import layer_hooks, module_path
 from assay.subject.layers import ALL, Layers
 from assay.subject.network import Batch, Network
+from assay.subject.passes import Passes
 from assay.subject.probe import InputKind, Probe, example_kinds, input_kinds, probe
 from assay.subject.split import Split
+from assay.subject.state import require_past
 from assay.subject.taking import taking
 from assay.subject.visitors import Distinct, Recording, Visitor, shown_plain
 
@@ -55,6 +57,10 @@ class Subject:
         device: Device to run on; that of the module by default.
         dtype: Precision of weights and floating-point inputs, e.g. ``torch.bfloat16``.
         channels_last: Whether to run 4-D inputs in channels-last memory format.
+        compile: Whether to compile the network (``torch.compile``, batch norm folded) where it is recorded, visited and
+            split. This takes up to a minute at first, pays where much is shown, above all on a GPU, and changes numbers
+            by rounding. A pass that visits layers then holds all of them at once. Where a network cannot be compiled,
+            or then does something else, it runs as it is, and one line of the log says so.
         recipe: A name that networks trained alike from other seeds share; a report then compares recipes, by how far
             their networks are apart.
         initial_weights: The weights before training by name, such as ``module.state_dict()`` was then; for measures of
@@ -80,6 +86,7 @@ class Subject:
         device: str | torch.device | None = None,
         dtype: torch.dtype | None = None,
         channels_last: bool = False,
+        compile: bool = False,
         recipe: str = "",
         initial_weights: Mapping[str, Tensor] | None = None,
         history: pd.DataFrame | None = None,
@@ -89,11 +96,7 @@ class Subject:
         require_writable(name or "", "the name of a network")
         if not isinstance(recipe, str):
             raise AssayError(f"recipe={shown(recipe)} is no name of a recipe: give text, which may be empty")
-        named = isinstance(initial_weights, Mapping) and all(isinstance(t, Tensor) for t in initial_weights.values())
-        if not (named or initial_weights is None):
-            raise AssayError(f"initial_weights={shown(initial_weights)} are no tensors by name: give a state_dict")
-        if not isinstance(history, pd.DataFrame | None):
-            raise AssayError(f"history={shown(history)} is no table: give a pandas DataFrame with one row per epoch")
+        require_past(initial_weights, history)
         try:
             self.network = Network(module, preprocess, device, dtype, channels_last)
             layers = [layer for layer, _ in self.module.named_modules()]
@@ -115,6 +118,7 @@ class Subject:
         self._dry_run: DryRun | None = None
         self._also_overwritten: set[str] = set()  # on paths that the dry run did not take
         self._inputs: dict[str, InputKind] | None = None
+        self.compile = compile
         self._graphs = Graphs()
 
     @classmethod
@@ -217,7 +221,8 @@ class Subject:
 
         Computed anew each time: the weights may have been trained on since.
         """
-        return fingerprint(self.module, self.preprocess, self.dtype, self.channels_last)
+        rounding = ("compiled",) if self.compile else ()
+        return fingerprint(self.module, self.preprocess, self.dtype, self.channels_last, *rounding)
 
     def probe(self, inputs: dict[str, InputKind] | None = None) -> Probe | None:
         """The network's answer to one small fixed input, of the kind it was shown, or of the kinds given.
@@ -273,6 +278,12 @@ class Subject:
         ready = self._prepare(batch)
         known = self._known(ready)
         wanted = self.choose(layers)
+        if self.compile:
+            return self._passes.record(ready, known, wanted, lambda: self._record(ready, wanted))
+        return self._record(ready, wanted)
+
+    def _record(self, ready: Any, wanted: Sequence[str]) -> dict[str, Tensor]:
+        known = self._known(ready)
         inputs = {t.untyped_storage().data_ptr() for t in tensors_in(ready)}  # a layer may return its input
         while True:
             copied = known.overwritten | self._also_overwritten
@@ -299,18 +310,25 @@ class Subject:
                 `repeats`).
         """
         ready = self._prepare(batch)
-        self._known(ready)
+        known = self._known(ready)
         wanted = self.choose(layers)
         visitor = shown_plain(visitor)
-        if not repeats:
-            visitor = Distinct(self.name, visitor, self.repeats(layers))
-        self._run(ready, wanted, visitor)
+        again = {} if repeats else self.repeats(layers)
+        if self.compile:
+            wanted = [layer for layer in wanted if layer not in again]
+            recorded = self._passes.record(ready, known, wanted, lambda: self._record(ready, wanted))
+            for layer, output in recorded.items():
+                visitor(layer, output)
+        else:
+            self._run(ready, wanted, Distinct(self.name, visitor, again) if again else visitor)
 
     def __call__(self, batch: Batch) -> Any:
         """Show a batch, and return the network's whole output as the module returns it."""
         ready = self._prepare(batch)
         known = self._known(ready)
         with taking(self.name, ready), self.network.undisturbed():
+            if self.compile:
+                return self._passes.whole(ready, known, lambda: self.network.forward(ready, known.writes_input))
             output = self.network.forward(ready, known.writes_input)
         # A network may have asked for gradients itself; whoever is given its output has not.
         return output.detach() if isinstance(output, Tensor) and output.requires_grad else output
@@ -326,9 +344,13 @@ class Subject:
 
     def split(self, layer: str | int | float) -> Split:
         """Cut the network after ``layer``: a prefix to run once and a rest to run again and again."""
-        return Split(self.network, layer, self.name, self._known, self._graphs)
+        return Split(self.network, layer, self.name, self._known, self._graphs, self.compile)
 
     # -- how ------------------------------------------------------------------------------------------
+
+    @property
+    def _passes(self) -> Passes:
+        return Passes(self.network, self.name, self._graphs)
 
     def _prepare(self, batch: Batch) -> Any:
         ready = self.network.prepare(batch)

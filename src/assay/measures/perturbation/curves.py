@@ -66,20 +66,62 @@ def show_perturbed(
     """
     rng = np.random.default_rng(seed)
     cuts = _Cuts(subject)
-    pairs = [(perturbation, key) for key in layers for perturbation in points]
-    right: dict[Any, list[Tensor]] = {pair: [] for pair in pairs}
-    allowed: dict[Any, list[Array]] = {pair: [] for pair in pairs}
+    # All is drawn first: a copy to a GPU waits for everything that the GPU has still to do.
+    drawn = [_Draws(data.labels[rows], rows, points, rng, subject.device) for rows in batches(data.labels, size, rng)]
+    show = _shower(data, [draws.rows for draws in drawn], subject.device)
+    right: dict[Any, list[Tensor]] = {(perturbation, key): [] for key in layers for perturbation in points}
     done = 0
     with subject.showing():
-        for rows in batches(data.labels, size, rng):
-            batch = _Batch(cuts, data, rows, points, rng)
+        for number, draws in enumerate(drawn):
+            batch = _Batch(cuts, show(number), draws, points)
             for key, name in layers.items():
                 for perturbation, outcomes in batch.outcomes(name):
                     right[perturbation, key].append(outcomes)
-                    allowed[perturbation, key].append(batch.drawn[perturbation][1])
-            done += len(rows)
+            done += len(draws.rows)
             report(f"{subject.name}: perturbed", done, len(data))
-    return {pair: _curve(right[pair], np.concatenate(allowed[pair])) for pair in pairs}
+    allowed = {
+        perturbation: np.concatenate([draws.allowed[perturbation] for draws in drawn]) for perturbation in points
+    }
+    return {pair: _curve(outcomes, allowed[pair[0]]) for pair, outcomes in right.items()}
+
+
+class _Draws:
+    """All that is drawn for a batch: its inputs, and for each perturbation the partners or noise, and the magnitudes.
+
+    ``alphas`` are magnitudes × inputs, those asked for without the one that changes nothing, and random ones last;
+    ``allowed`` says which inputs can be perturbed.
+    """
+
+    def __init__(
+        self, labels: Array, rows: Array, points: Points, rng: np.random.Generator, device: torch.device
+    ) -> None:
+        self.rows = rows
+        self.labels = torch.from_numpy(labels).to(device)
+        self.drawn: dict[Perturbation, Any] = {}
+        self.allowed: dict[Perturbation, Array] = {}
+        self.alphas: dict[Perturbation, Tensor] = {}
+        for perturbation, magnitudes in points.items():
+            drawn, self.allowed[perturbation] = perturbation.draw(labels, rng)
+            self.drawn[perturbation] = torch.from_numpy(drawn).to(device) if isinstance(drawn, np.ndarray) else drawn
+            random = rng.uniform(perturbation.low, perturbation.high, len(rows))
+            given = [np.full(len(rows), alpha) for alpha in magnitudes if alpha != perturbation.identity]
+            self.alphas[perturbation] = torch.from_numpy(np.stack([*given, random])).to(device, torch.float32)
+
+
+def _shower(data: Labelled, rows: list[Array], device: torch.device) -> Callable[[int], Any]:
+    """A function of a batch's number that gives its inputs; where they all fit into a GPU's memory, copied once."""
+    count = np.cumsum([0, *map(len, rows)])
+    most = torch.cuda.get_device_properties(device).total_memory // 16 if device.type == "cuda" else 0
+    held = all(isinstance(array, np.ndarray) for array in data.arrays.values())
+    if not held or 4 * sum(array.size for array in data.arrays.values()) > most:
+        return lambda number: data.shown(rows[number], device)
+    everything = data.shown(np.concatenate(rows), device)
+
+    def show(number: int) -> Any:
+        part = slice(count[number], count[number + 1])
+        return {k: v[part] for k, v in everything.items()} if isinstance(everything, dict) else everything[part]
+
+    return show
 
 
 def require_varied(subject: Subject, batch: Any) -> Tensor:
@@ -120,21 +162,16 @@ class _Cut(NamedTuple):
 
 
 class _Batch:
-    """One batch of inputs, with the partners, noise and random magnitudes drawn for it."""
+    """One batch of inputs, with all that was drawn for it."""
 
-    def __init__(self, cuts: _Cuts, data: Labelled, rows: Array, points: Points, rng: np.random.Generator) -> None:
+    def __init__(self, cuts: _Cuts, inputs: Any, draws: _Draws, points: Points) -> None:
         self.cuts = cuts
         self.subject = cuts.subject
         self.points = points
-        self.inputs = data.shown(rows, self.subject.device)
+        self.inputs = inputs
         self.x = varied_input(self.inputs)  # of several inputs one is perturbed, and the others are held
-        self.labels = torch.from_numpy(data.labels[rows]).to(self.subject.device)
-        self.drawn: dict[Perturbation, tuple[Any, Array]] = {}
-        self.random: dict[Perturbation, Tensor] = {}
-        for perturbation in points:
-            self.drawn[perturbation] = perturbation.draw(data.labels[rows], rng)
-            random = rng.uniform(perturbation.low, perturbation.high, len(rows))
-            self.random[perturbation] = torch.from_numpy(random).to(self.subject.device, torch.float32)
+        self.draws = draws
+        self.labels = draws.labels
         self.plain: Tensor | None = None
 
     def outcomes(self, layer: str | None) -> Iterator[tuple[Perturbation, Tensor]]:
@@ -208,7 +245,7 @@ class _Batch:
             return False
         x = self.x
         if self.cuts.commutes is None:
-            partner, alpha = self.drawn[perturbation][0], torch.full((len(x),), 0.37).to(x)
+            partner, alpha = self.draws.drawn[perturbation], torch.full((len(x),), 0.37).to(x)
             split = self.cuts.split(self.cuts.first)
             split.prefix(self.inputs)  # captures: torch.export refuses to inside `agree`
 
@@ -226,17 +263,14 @@ class _Batch:
 
     def _curve(self, perturbation: Perturbation, cut: _Cut) -> Tensor:
         """Outcomes at all magnitudes and, in the last row, at random ones."""
-        change = perturbation.on(cut.output, self.drawn[perturbation][0])
+        change = perturbation.on_stack(cut.output, self.draws.drawn[perturbation])
         points, identity = self.points[perturbation], perturbation.identity
-        random = self.random[perturbation]
-        alphas = [random.new_full((len(self.labels),), alpha) for alpha in points if alpha != identity]
-        alphas.append(random)
-        passes = [alphas[start : start + cut.at_once] for start in range(0, len(alphas), cut.at_once)]
+        passes = torch.split(self.draws.alphas[perturbation], cut.at_once)
         parts = []
         for number, few in enumerate(passes):
             if number % 64 == 63:  # so many magnitudes that a batch takes long
                 report(f"{self.subject.name}: magnitudes", number, len(passes))
-            parts.append(self._right(cut.rest(_joined([change(alpha) for alpha in few]))))
+            parts.append(self._right(cut.rest(change(few))))
         outcomes = torch.cat(parts)
         if identity not in points:
             return outcomes
@@ -249,10 +283,6 @@ class _Batch:
         """Outcomes (magnitudes × inputs) from class scores: 1 if right, 0 if wrong, −1 if not finite."""
         right = (outputs.argmax(1).view(-1, len(self.labels)) == self.labels).to(torch.int8)
         return torch.where(outputs.isfinite().all(1).view_as(right), right, -1)
-
-
-def _joined(tensors: list[Tensor]) -> Tensor:
-    return torch.cat(tensors) if len(tensors) > 1 else tensors[0]
 
 
 def batches(labels: Array, size: int, rng: np.random.Generator) -> Iterator[Array]:

@@ -5,7 +5,7 @@ Schiff, Quanz, Das, Chen 2021, "Predicting deep neural network generalization wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -178,9 +178,12 @@ class PerturbationResponse(Measure):
     def scored(self, subject: Subject, curves: Mapping[tuple[Perturbation, Depth], Curve]) -> Measured:
         """The table of curves that were already measured, and its scores in resamples of the inputs."""
         rows = []
-        for (perturbation, layer), curve in curves.items():
+        resampled = _resampled([curve.right for curve in curves.values()], self.bootstrap, self.seed)
+        for ((perturbation, layer), curve), drawn in zip(curves.items(), resampled, strict=True):
             where = {"layer": str(layer), "at": self._where(subject, layer) or INPUT}
-            rows += [{"perturbation": perturbation.name} | where | row for row in self._rows(perturbation, curve)]
+            rows += [
+                {"perturbation": perturbation.name} | where | row for row in self._rows(perturbation, curve, drawn)
+            ]
         return Measured.of(rows)
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
@@ -195,14 +198,13 @@ class PerturbationResponse(Measure):
 
     # -- rows -----------------------------------------------------------------------------------------
 
-    def _rows(self, perturbation: Perturbation, curve: Curve) -> Iterator[dict[str, Any]]:
+    def _rows(self, perturbation: Perturbation, curve: Curve, drawn: Array) -> Iterator[dict[str, Any]]:
         alpha, n = self.points(perturbation), curve.right.shape[1]
         if not n:
             raise AssayError(
                 f"{perturbation.name}: no input has another to be mixed with in a batch: give more, or more classes"
             )
         accuracy, finite = curve.right.mean(1, dtype=np.float64), np.asarray(curve.finite.all(1))
-        drawn = _resampled(curve.right, self.bootstrap, self.seed)
         common = {"n": n, "left_out": curve.left_out}
         for i, a in enumerate(alpha):
             yield {"quantity": "accuracy", "magnitude": a} | _cell(accuracy[i], drawn[:, i], finite[i]) | common
@@ -240,13 +242,22 @@ class PerturbationResponse(Measure):
         return name if self.nonlinearity == "before" else nonlinearity_after(subject, name) or name
 
 
-def _resampled(right: Array, draws: int, seed: int) -> Array:
-    """The accuracies at every magnitude in resamples of the inputs: resamples × magnitudes."""
-    n = right.shape[1]
-    # Counts below 2²⁴ are exact in float32.
-    sums = [weights.astype(np.float32) @ right.T for weights in counts(n, draws, seed)]
-    accuracies: Array = np.concatenate([np.empty((0, len(right))), *sums]) / n
-    return accuracies
+def _resampled(curves: Sequence[Array], draws: int, seed: int) -> list[Array]:
+    """The accuracies at every magnitude in resamples of the inputs, of each curve: resamples × magnitudes.
+
+    Curves of as many inputs share their resamples, which are drawn once.
+    """
+    resampled: list[Array] = [np.empty((0, len(right))) for right in curves]
+    for n in {right.shape[1] for right in curves} - {0}:
+        of_n = [i for i, right in enumerate(curves) if right.shape[1] == n]
+        together = np.concatenate([curves[i] for i in of_n]).T
+        # Counts below 2²⁴ are exact in float32.
+        sums = [weights.astype(np.float32) @ together for weights in counts(n, draws, seed)]
+        accuracies = np.concatenate([np.empty((0, together.shape[1])), *sums]) / n
+        ends = np.cumsum([len(curves[i]) for i in of_n])[:-1]
+        for i, part in zip(of_n, np.split(accuracies, ends, axis=1), strict=True):
+            resampled[i] = part
+    return resampled
 
 
 def _cell(value: Any, drawn: Array, finite: bool) -> dict[str, Any]:

@@ -1,0 +1,131 @@
+"""Compiled: a captured graph as fast kernels, batch norm folded into the layer before it, and checked."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+from torch.utils import _pytree as pytree
+
+from assay.subject.silence import silence
+
+_AFFINE = {
+    torch.ops.aten.linear.default,
+    torch.ops.aten.conv1d.default,
+    torch.ops.aten.conv2d.default,
+    torch.ops.aten.conv3d.default,
+}
+BACKEND = "inductor"
+_BATCH_NORM = torch.ops.aten.batch_norm.default
+EXACT, COARSE = 1e-3, 5e-2  # of the largest value: float32 in another order, and mantissas of 10 bits or fewer
+
+
+def compiled(module: fx.GraphModule, example: Sequence[Any]) -> Callable[..., Any]:
+    """The module compiled for any batch size, batch norm folded; an error where it then does something else.
+
+    Args:
+        module: A captured graph.
+        example: Inputs to check it with; the graph may write to them.
+    """
+    with torch.no_grad(), silence():
+        faster: Callable[..., Any] = torch.compile(folded(module), dynamic=True, backend=BACKEND)
+        require_same(faster(*_copies(example)), module(*_copies(example)))
+    return faster
+
+
+def _copies(values: Sequence[Any]) -> list[Any]:
+    return [value.clone() if isinstance(value, Tensor) else value for value in values]
+
+
+def require_same(ours: Any, theirs: Any, exact: float = EXACT) -> None:
+    """Raise where two nested outputs differ by more than the rounding of their types.
+
+    Formula: |aᵢ − bᵢ| ≤ τ·max(1, maxⱼ|bⱼ|) for all i. τ is ``exact`` for float32 and float64, and 0.05 for shorter
+    types and where the products of float32 are taken in TF32.
+    """
+    for a, b in zip(pytree.tree_leaves(ours), pytree.tree_leaves(theirs), strict=True):
+        if isinstance(b, Tensor):
+            whole = b.dtype == torch.float64 or (b.dtype == torch.float32 and not _in_tf32(b.device))
+            finite = b[b.isfinite()].abs() if b.is_floating_point() else b.new_zeros(0)
+            scale = max(1.0, finite.amax().item()) if finite.numel() else 1.0
+            torch.testing.assert_close(a, b, rtol=0, atol=(exact if whole else COARSE) * scale, equal_nan=True)
+
+
+def _in_tf32(device: torch.device) -> bool:
+    return device.type == "cuda" and (torch.backends.cudnn.allow_tf32 or torch.backends.cuda.matmul.allow_tf32)
+
+
+def folded(module: fx.GraphModule) -> fx.GraphModule:
+    """A graph in which batch norm is part of the convolution or linear layer before it; see `fold`.
+
+    Only where nothing else reads what is between the two. Weights are those of now.
+    """
+    graph = fx.Graph()
+    graph.output(graph.graph_copy(module.graph, {}))
+    module = fx.GraphModule(module, graph)
+    for norm in list(module.graph.nodes):
+        if norm.op == "call_function" and norm.target is _BATCH_NORM and norm.args[5] is False:
+            _fold_node(module, norm)
+    module.graph.eliminate_dead_code()
+    module.recompile()
+    return module
+
+
+def fold(
+    weight: Tensor,
+    bias: Tensor | None,
+    gamma: Tensor | None,
+    beta: Tensor | None,
+    mean: Tensor,
+    var: Tensor,
+    eps: float,
+) -> tuple[Tensor, Tensor]:
+    """Weight and bias of one layer that does what a layer and the batch norm after it do.
+
+    Formula: γ·(Wx + b − μ)/√(σ² + ε) + β = W'x + b' with W' = sW, b' = s(b − μ) + β and s = γ/√(σ² + ε), in float64.
+
+    Example:
+        >>> one = torch.ones(1)
+        >>> fold(torch.full((1, 2), 3.0), one, 4 * one, 5 * one, 2 * one, 3 * one, 1.0)
+        (tensor([[6., 6.]]), tensor([3.]))
+    """
+    w, mu, variance = weight.detach().double(), mean.double(), var.double()
+    scale = (variance + eps).rsqrt() * (1 if gamma is None else gamma.detach().double())
+    shift = scale * ((0 if bias is None else bias.detach().double()) - mu)
+    shift = shift + (0 if beta is None else beta.detach().double())
+    return (w * scale.view(-1, *[1] * (w.dim() - 1))).to(weight.dtype), shift.to(weight.dtype)
+
+
+def _fold_node(module: fx.GraphModule, norm: fx.Node) -> None:
+    """Fold one batch norm of a graph into the layer before it, if it can be."""
+    layer, *of_norm = norm.args[:5]
+    if not isinstance(layer, fx.Node) or layer.target not in _AFFINE or len(layer.users) > 1:
+        return
+    if layer.target is torch.ops.aten.linear.default and layer.meta["val"].dim() != 2:
+        return  # its features are not on the axis that batch norm takes for channels
+    of_layer = (layer.args[1], layer.args[2] if len(layer.args) > 2 else None)
+    tensors = [_held(module, node) for node in (*of_layer, *of_norm)]
+    if any(held is ... for held in tensors) or tensors[4] is None or tensors[5] is None:
+        return  # something is computed, or taken from the batch
+    arguments: list[Any] = [*tensors, norm.args[7]]
+    weight, bias = fold(*arguments)
+    nodes = []
+    with module.graph.inserting_before(layer):
+        for kind, tensor in (("weight", weight), ("bias", bias)):
+            name = f"_folded_{norm.name}_{kind}"
+            module.register_buffer(name, tensor)
+            nodes.append(module.graph.get_attr(name))
+    layer.args = (layer.args[0], *nodes, *layer.args[3:])
+    norm.replace_all_uses_with(layer)
+
+
+def _held(module: fx.GraphModule, node: Any) -> Any:
+    """The tensor that a node reads from the module; None for no tensor, and ``...`` for one that is computed."""
+    if node is None:
+        return None
+    if not isinstance(node, fx.Node) or node.op != "get_attr":
+        return ...
+    return operator.attrgetter(str(node.target))(module)

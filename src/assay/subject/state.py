@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+import pandas as pd
 from torch import Tensor, nn
 
-from assay.core.errors import AssayError
+from assay.core.errors import AssayError, shown
 
 _NAMED = 3  # tensors in a sentence
 
@@ -38,6 +40,15 @@ def load_state(module: nn.Module, state: Mapping[str, Tensor], what: str) -> Non
                 f"{tuple(own[key].shape)} in the network"
             )
     module.load_state_dict(state)
+
+
+def require_past(initial_weights: Any, history: Any) -> None:
+    """Refuse what are no tensors by name, and what is no table; None is neither."""
+    named = isinstance(initial_weights, Mapping) and all(isinstance(t, Tensor) for t in initial_weights.values())
+    if not (named or initial_weights is None):
+        raise AssayError(f"initial_weights={shown(initial_weights)} are no tensors by name: give a state_dict")
+    if not isinstance(history, pd.DataFrame | None):
+        raise AssayError(f"history={shown(history)} is no table: give a pandas DataFrame with one row per epoch")
 
 
 def _some(keys: list[str]) -> str:

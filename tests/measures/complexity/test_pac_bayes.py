@@ -185,3 +185,23 @@ def test_bad_input_is_one_sentence(vgg):
     for ask in (PacBayes(data).check, PacBayes(data)):
         with pytest.raises(AssayError, match="'bare' does not say what its weights were before training"):
             ask(bare)
+
+
+class _TurnsGradientsOff(nn.Module):
+    """A network whose code changes a mode of torch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+
+    def forward(self, x):
+        torch.set_grad_enabled(False)
+        return self.layer(x)
+
+
+def test_modes_of_torch_and_of_the_network_are_left_as_they_are_found():
+    net = _TurnsGradientsOff().train()
+    start = {name: torch.zeros_like(tensor) for name, tensor in net.state_dict().items()}
+    data = Labelled(np.eye(2, dtype=np.float32), np.array([0, 1]))
+    PacBayes(data, bootstrap=0, **SETTINGS)(Subject(net, initial_weights=start))
+    assert torch.is_grad_enabled() and net.training

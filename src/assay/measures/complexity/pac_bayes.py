@@ -161,7 +161,8 @@ class PacBayes(Measure):
         """Search for both sizes of noise; the table, and its values in resamples of the inputs and of the noise."""
         initial = initial_subject(subject)
         sample = self.data.sample(self.samples, self.seed)
-        perturbed = PerturbedWeights(subject, sample, batch_size(subject, self.batch_size))
+        with subject.showing():
+            perturbed = PerturbedWeights(subject, sample, batch_size(subject, self.batch_size))
         w, w0 = _flat(perturbed.weights), _flat(perturbed.weights_of(initial))
         del perturbed  # the search holds the sample itself
         return Measured.of(self._rows(self._sharpness().measured(subject), w, w - w0))

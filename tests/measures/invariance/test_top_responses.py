@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from assay.measures.invariance import top_responses
-from assay.measures.invariance.top_responses import TopResponses
+from assay.measures.invariance.top_responses import TopResponses, count_true, extremes
 
 
 @pytest.mark.slow
@@ -41,3 +41,24 @@ def test_the_largest_are_those_of_a_full_sort_however_they_are_batched(responses
         assert len(set(found)) == n and column[found].tolist() == column[order].tolist()
         above = column[order] > column[order][-1] if n else []  # of those equal to the smallest any may be kept
         assert found[above].tolist() == order[above].tolist()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_one_large_batch_gives_what_a_full_sort_does_in_any_type(dtype):
+    responses = torch.randn(700, 5, generator=torch.Generator().manual_seed(0)).to(dtype)
+    responses[3, 1] = torch.nan
+    top = TopResponses(4)
+    top.extend(responses)
+    values, _ = top.sorted()
+    expected = responses.nan_to_num(-torch.inf).sort(dim=0, descending=True).values[:4]
+    assert torch.equal(values, expected)
+
+
+def test_truth_is_counted_beyond_a_byte_and_extremes_keep_nan():
+    which = torch.rand(700, 6, generator=torch.Generator().manual_seed(0)) < torch.tensor([0, 0.3, 0.5, 0.9, 1, 1])
+    assert torch.equal(count_true(which), which.sum(0, dtype=torch.int32)) and count_true(which)[-1] == 700
+    responses = torch.tensor([[1.0, 2.0], [torch.nan, -torch.inf], [0.0, 5.0]])
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+        low, high = extremes(responses.to(dtype))
+        assert low.isnan().tolist() == high.isnan().tolist() == [True, False]
+        assert low[1] == -torch.inf and high[1] == 5 and low.dtype == dtype

@@ -173,14 +173,17 @@ def _resampled(
     units_seed: Sequence[int],
 ) -> Array:
     """The mean in resamples of the blocks and of the chosen units."""
-    present, unit = np.unique(unit, return_inverse=True)
-    shape = (blocks, len(present))
-    values, shares = (sparse.csr_array((x, (block, unit)), shape) for x in (value, share))
     means = np.empty(draws)
-    resamples = zip(picks(blocks, draws, seed), picks(len(present), draws, units_seed), strict=True)
+    if not draws:
+        return means
+    present = np.bincount(unit) > 0
+    shape = (blocks, int(present.sum()))
+    number = np.cumsum(present) - 1  # of a unit among those present
+    values, shares = (sparse.csr_array((x, (block, number[unit])), shape) for x in (value, share))
+    resamples = zip(picks(blocks, draws, seed), picks(shape[1], draws, units_seed), strict=True)
     for b, (drawn, drawn_units) in enumerate(resamples):
         of_blocks = np.bincount(drawn, minlength=blocks)
-        of_units = np.bincount(drawn_units, minlength=len(present))
+        of_units = np.bincount(drawn_units, minlength=shape[1]).astype(np.float64)
         with np.errstate(invalid="ignore", divide="ignore"):
             means[b] = (of_blocks @ (values @ of_units)) / (of_blocks @ (shares @ of_units))
     return means

@@ -133,13 +133,15 @@ class LayerScores:
         if not len(self.z.unit):
             return {"z": 0.0, "z_clips": 0.0, "clips": 0.0, "z_quantile": np.nan}
         block = self.blocks[self.z.stimulus]
-        distinct = np.unique(np.stack([self.z.unit, block]), axis=1)
-        present, sizes = np.unique(self.z.unit, return_counts=True)
+        blocks = int(block.max()) + 1
+        unit_of_pair = np.unique(self.z.unit * blocks + block) // blocks  # of each unit and block that meet in a pair
+        sizes, clips = np.bincount(self.z.unit), np.bincount(unit_of_pair)
+        present = sizes > 0
         return {
-            "z": float(np.median(sizes)),
-            "z_clips": float(np.median(np.unique(distinct[0], return_counts=True)[1])),
-            "clips": float(len(np.unique(block))),
-            "z_quantile": float(np.median(self.z.at_least[present]) / self.responses.n),
+            "z": float(np.median(sizes[present])),
+            "z_clips": float(np.median(clips[present])),
+            "clips": float((np.bincount(block) > 0).sum()),
+            "z_quantile": float(np.median(self.z.at_least[: len(sizes)][present]) / self.responses.n),
         }
 
     # -- details --------------------------------------------------------------------------------------

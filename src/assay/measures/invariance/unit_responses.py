@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from assay.measures.invariance.firing import SCORED, SIGNS, SLACK, Signs, fire, firing_count, near_count, status_of
-from assay.measures.invariance.top_responses import TopResponses
+from assay.measures.invariance.top_responses import TopResponses, count_true, extremes
 
 Array = np.ndarray[Any, Any]
 Units = Literal["all", "channels", "centre"]
@@ -73,7 +73,7 @@ class UnitResponses:
 
     def extend(self, responses: Tensor) -> None:
         """Add the responses to a batch of stimuli (stimuli × units)."""
-        low, high = torch.aminmax(responses, dim=0)  # NaN if there is one
+        low, high = extremes(responses)  # NaN if there is one
         for sign, largest in ((1, high), (-1, -low)):
             if self.shown:
                 largest = torch.maximum(largest, self.extreme[sign])  # NaN stays
@@ -95,7 +95,7 @@ class UnitResponses:
         tied and have been counted all along; −1 for the others.
         """
         if self.shown + len(values) <= 2 * self.top[sign].count:
-            equal = (values == largest).sum(0, dtype=torch.int32)
+            equal = count_true(values == largest)
             if self.shown:
                 equal += torch.where(largest == self.extreme[sign], self.reached[sign], 0)
             self.reached[sign] = equal
@@ -105,9 +105,11 @@ class UnitResponses:
         if self.shown:
             tied &= largest == self.extreme[sign]
         reached[~tied] = -1
-        if tied.any():
-            columns = tied.nonzero()[:, 0]
-            reached[columns] += (values.index_select(1, columns) == largest[columns]).sum(0, dtype=torch.int32)
+        columns = tied.nonzero()[:, 0]
+        if 4 * len(columns) > len(tied):  # to compare all costs less than to pick out so many
+            reached = torch.where(tied, reached + count_true(values == largest), reached)
+        elif len(columns):
+            reached[columns] += count_true(values.index_select(1, columns) == largest[columns])
         self.reached[sign] = reached
 
     @cached_property

@@ -15,6 +15,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -43,7 +44,13 @@ def digits(count: int = 1797) -> assay.stimuli.Labelled:
     return assay.stimuli.Labelled((loaded.images[:count, None] / 16).astype(np.float32), loaded.target[:count])
 
 
-def trained(decay: float = 0.0, noise: float = 0.0, epochs: int = 60) -> nn.Module:
+def trained(
+    decay: float = 0.0,
+    noise: float = 0.0,
+    epochs: int = 60,
+    rate: float = 0.005,
+    after_epoch: Callable[[nn.Module, float], None] = lambda net, loss: None,
+) -> nn.Module:
     """A small convolutional network that learned the first 600 digits, with weight decay or with noisy inputs."""
     torch.manual_seed(0)
     net = nn.Sequential(
@@ -53,13 +60,17 @@ def trained(decay: float = 0.0, noise: float = 0.0, epochs: int = 60) -> nn.Modu
     )  # fmt: skip
     data = digits(600)
     inputs, labels = data.shown(), torch.tensor(data.labels)
-    optimizer = torch.optim.AdamW(net.parameters(), lr=0.005, weight_decay=decay)
+    optimizer = torch.optim.AdamW(net.parameters(), lr=rate, weight_decay=decay)
     for _ in range(epochs):
+        losses = []
         for rows in torch.randperm(len(inputs)).split(50):
             optimizer.zero_grad()
             noisy = inputs[rows] + noise * torch.randn(inputs[rows].shape)
-            nn.functional.cross_entropy(net(noisy), labels[rows]).backward()
+            loss = nn.functional.cross_entropy(net(noisy), labels[rows])
+            loss.backward()
             optimizer.step()
+            losses.append(loss.item())
+        after_epoch(net, float(np.mean(losses)))
     return net.eval()
 
 
@@ -211,6 +222,102 @@ def sharpness() -> Figure:
     axis.text(1.0, 0.92, "accuracy without noise, minus 0.1", color=GREY, ha="right")
     axis.set(xscale="log", ylim=(0, 1.03), xlabel="standard deviation σ of noise on all weights", ylabel="accuracy")
     axis.legend(frameon=False, loc="lower left")
+    return figure
+
+
+def start_of_training() -> dict[str, torch.Tensor]:
+    """The weights that the small network begins with."""
+    return {name: tensor.clone() for name, tensor in trained(epochs=0).state_dict().items()}
+
+
+def distance() -> Figure:
+    figure, axes = panels(2, sharey=True)
+    start = start_of_training()
+    for axis, decay, name in zip(axes, (0.0, 1.0), ("without weight decay", "with weight decay"), strict=True):
+        tables: list[np.ndarray] = []
+
+        def note(net: nn.Module, loss: float, tables: list[np.ndarray] = tables) -> None:
+            table = assay.InitialDistance(shape=(1, 8, 8))(assay.Subject(net, initial_weights=start))
+            tables.append(table.loc[table["quantity"] == "frobenius distance", "value"].to_numpy())
+
+        trained(decay, after_epoch=note)
+        epochs = np.arange(1, len(tables) + 1)
+        for layer, color in zip(range(3), (RED, BLUE, GREY), strict=True):
+            axis.plot(epochs, [table[layer] for table in tables], color=color, label=f"layer {layer + 1}")
+        axis.set(title=name, xlabel="epoch", ylim=(0, None))
+    axes[0].set_ylabel("distance $||W_i - W_i^0||_F$")
+    axes[1].legend(frameon=False, loc="upper left")
+    return figure
+
+
+def margin_bounds() -> Figure:
+    figure, (scales, distribution) = panels(2)
+    data, net = digits(600), trained()
+    factors = np.geomspace(0.1, 10, 9)
+    plain, over = [], []
+    for factor in factors:
+        scaled = nn.Sequential(*list(net)[:-1], nn.Linear(128, 10))
+        scaled[-1].load_state_dict({name: float(factor) * tensor for name, tensor in net[-1].state_dict().items()})
+        norms = assay.Norms(shape=(1, 8, 8))(scaled).set_index("quantity")["value"]
+        plain.append(norms["log spectral product"])
+        bounds = assay.MarginBounds(data, bootstrap=0)(scaled).set_index("quantity")["value"]
+        over.append(bounds["log spectral product over margin"])
+    scales.plot(factors, plain, "o-", color=RED, markersize=3, label="product of norms")
+    scales.plot(factors, over, "o-", color=BLUE, markersize=3, label="over the squared margin")
+    scales.set(xscale="log", xlabel="factor of the last layer", ylabel="logarithm")
+    scales.legend(frameon=False)
+    with torch.no_grad():
+        scores, labels = net(data.shown()), torch.tensor(data.labels)
+    rivals = scores.scatter(1, labels[:, None], -torch.inf).amax(1)
+    margins = (scores.gather(1, labels[:, None])[:, 0] - rivals).numpy()
+    distribution.hist(margins, bins=30, color=GREY)
+    tenth = np.percentile(margins, 10)
+    distribution.axvline(tenth, color=BLUE)
+    distribution.text(tenth, distribution.get_ylim()[1], f" 10th percentile: {tenth:.1f}", color=BLUE, va="top")
+    distribution.set(xlabel="margin of a training digit", ylabel="digits", xlim=(0, None))
+    return figure
+
+
+def pac_bayes() -> Figure:
+    figure, (parts, whole) = panels(2)
+    start, data = start_of_training(), digits(600)
+    tables: dict[int, dict[str, float]] = {}
+    epoch = 0
+
+    def note(net: nn.Module, loss: float) -> None:
+        nonlocal epoch
+        epoch += 1
+        if epoch % 5 == 0:
+            subject = assay.Subject(net, initial_weights=start)
+            table = assay.PacBayes(data, draws=5, steps=10, bootstrap=0)(subject).set_index("quantity")["value"]
+            far = assay.InitialDistance(shape=(1, 8, 8))(subject).set_index("quantity")["value"]
+            tables[epoch] = {**table.to_dict(), "distance": far["parameter distance"]}
+
+    trained(after_epoch=note)
+    for key, label, color in (("distance", "distance from the initial weights", RED), ("sigma", "noise σ", BLUE)):
+        series = np.array([table[key] for table in tables.values()])
+        parts.plot(list(tables), series / series[0], "o-", color=color, markersize=3, label=label)
+    parts.set(xlabel="epoch", ylabel="relative to epoch 5", ylim=(0, None))
+    parts.legend(frameon=False, loc="lower right")
+    whole.plot(list(tables), [table["pac-bayes init"] for table in tables.values()], "o-", color=GREY, markersize=3)
+    whole.set(xlabel="epoch", ylabel="pac-bayes init", ylim=(0, None))
+    return figure
+
+
+def training_speed() -> Figure:
+    figure, (axis,) = panels(1)
+    for rate, color in ((0.005, BLUE), (0.001, RED)):
+        losses: list[float] = []
+        net = trained(rate=rate, after_epoch=lambda net, loss, losses=losses: losses.append(loss))
+        subject = assay.Subject(net, history=pd.DataFrame({"running_loss": losses}))
+        table = assay.TrainingSpeed()(subject).set_index("quantity")["value"]
+        label = f"learning rate {rate:g}: sum of losses {table['sum of losses']:.1f}"
+        axis.plot(np.arange(1, len(losses) + 1), losses, color=color, label=label)
+        axis.plot([table["epochs to 0.1"]] * 2, [1e-4, 0.1], ":", color=color)
+    for loss in (0.1, 0.01):
+        axis.axhline(loss, color=GREY, linewidth=0.8)
+    axis.set(yscale="log", xlabel="epoch", ylabel="training loss", ylim=(2e-4, 3), xlim=(0, 61))
+    axis.legend(frameon=False, loc="upper right")
     return figure
 
 
@@ -383,7 +490,8 @@ def augmentation() -> Figure:
 PICTURES: dict[str, Callable[[], Figure]] = {
     f.__name__.replace("_", "-"): f
     for f in (
-        straightness, invariance, perturbation, norms, margins, sharpness, clusters, augmentation, human_similarity,
+        straightness, invariance, perturbation, norms, distance, margins, margin_bounds, sharpness, pac_bayes,
+        training_speed, clusters, augmentation, human_similarity,
         next_frame_error, matching,
     )
 }  # fmt: skip

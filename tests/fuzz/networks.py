@@ -114,6 +114,9 @@ def _measures(draw: random.Random) -> dict[str, Callable[[], Any]]:
         "margins": lambda: assay.Margins(_labelled(draw), **few),
         "sharpness": lambda: assay.Sharpness(_labelled(draw), draws=1, ascent=1, steps=2, **few),
         "norms": lambda: assay.Norms(),
+        "distance": lambda: assay.InitialDistance(shape=(1, SIDE, SIDE)),
+        "margin bounds": lambda: assay.MarginBounds(_labelled(draw), **few),
+        "pac-bayes": lambda: assay.PacBayes(_labelled(draw), draws=1, steps=2, **few),
         "clusters": lambda: assay.ClusterSeparation(_labelled(draw), rounds=1, images=3, **few),
         "augmentations": lambda: assay.AugmentationRobustness(_labelled(draw), **few),
         "next frame": lambda: assay.NextFrameError(_sequences(draw), length=4),
@@ -124,8 +127,16 @@ def _measure(network: nn.Module, draw: random.Random, folder: Path) -> None:
     from assay import Subject
 
     measure = draw.choice(list(_measures(draw).values()))()
-    table = measure(Subject(network))
+    table = measure(Subject(network, initial_weights=_start(network)))
     measure.summary(table)
+
+
+def _start(network: nn.Module) -> dict[str, torch.Tensor] | None:
+    """The weights of a network as if it had not been trained; None where its own code does not give them."""
+    try:
+        return {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}
+    except Exception:  # odd modules raise what they like
+        return None
 
 
 def _evaluate(network: nn.Module, draw: random.Random, folder: Path) -> None:

@@ -98,6 +98,7 @@ MEASURES: dict[str, dict[str, Any]] = {
         "measure": "sharpness", "kinds": ["sigma"], "drop": 0.1, "draws": 1, "ascent": 1, "steps": 2, "samples": 12,
         "bootstrap": 3,
     },
+    "margin-bounds": {"measure": "margin-bounds", "convolution": "circular", "samples": 12, "bootstrap": 3},
     "norms": {"measure": "norms", "convolution": "reshaped", "shape": [3, 8, 8]},
     "augmentation": {"measure": "augmentation", "augmentations": ["flip", "crop"], "samples": 12, "bootstrap": 3},
     "matching": {

@@ -20,13 +20,17 @@ from torch import Tensor, nn
 import assay
 import zoo
 from assay import AssayError, Measure, Subject
+from assay.measures.complexity.margin_bounds import NOT_POSITIVE
 from assay.stimuli import Family, Images, Labelled, ParametricTest, Sequences, as_texts
 
 PAGE = Path(__file__).parents[2] / "docs" / "what-works.md"
 CLASSES = 3
 LABELS = np.arange(24) % CLASSES
 # Statuses that depend on the data of this page and its few inputs, not on the kind of network.
-OF_THE_DATA = ("ok", "above 100", "below 1e-05", "the 10th percentile is not positive", "undefined", "no input has one")
+OF_THE_DATA = (
+    "ok", "above 100", "below 1e-05", "the 10th percentile is not positive", NOT_POSITIVE, "undefined",
+    "no input has one",
+)  # fmt: skip
 SIZES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
 
 
@@ -171,6 +175,7 @@ class Kind(NamedTuple):
     data: Callable[[], Labelled] = pictures
 
 
+HISTORY = pd.DataFrame({"loss": [1.0, 0.1, 0.01]})
 KINDS = {
     "multilayer perceptron": Kind(perceptron),
     "convolutional, in-place ReLU": Kind(convolutional),
@@ -203,7 +208,10 @@ def subject_of(kind: str) -> Subject:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         made = KINDS[kind].make()
-    return Subject(made, "the network", example=KINDS[kind].data().shown(slice(0, 1)))
+    subject = Subject(made, "the network", example=KINDS[kind].data().shown(slice(0, 1)), history=HISTORY)
+    state = subject.module.state_dict()
+    subject.initial_weights = {name: t / 2 if t.is_floating_point() else t for name, t in state.items()}
+    return subject
 
 
 def measures(data: Labelled, inner: Any) -> Iterator[tuple[str, Callable[[], Measure]]]:
@@ -232,6 +240,10 @@ def measures(data: Labelled, inner: Any) -> Iterator[tuple[str, Callable[[], Mea
     yield "human similarity", lambda: assay.HumanSimilarity((seen, people), **none)
     yield "next-frame error", lambda: assay.NextFrameError(clips)
     yield "norms", lambda: assay.Norms()
+    yield "distance", lambda: assay.InitialDistance()
+    yield "margin bounds", lambda: assay.MarginBounds(data, **none)
+    yield "PAC-Bayes", lambda: assay.PacBayes(data, steps=3, draws=2, **none)
+    yield "training speed", lambda: assay.TrainingSpeed()
 
 
 class Outcome(NamedTuple):
@@ -293,7 +305,8 @@ This table shows which measures can be used with which kinds of network. A test 
 a small network of every kind, with labelled data that the network takes (pictures, videos, series of vectors, words);
 straightness, invariance, human similarity and next-frame error show their own frames and pictures, and straightness
 shows [texts](language-models.md) to networks of words. A cell says "works"; "in part", with a note on what is missing
-from the measure's table; or "no", with the error that the measure raises.
+from the measure's table; or "no", with the error that the measure raises. Distance, margin bounds, PAC-Bayes and
+training speed are asked of networks that [carry their past](generalization.md#the-past-of-a-network).
 
 How to pass a network to assay (with examples in [what assay accepts](accepts.md)):
 

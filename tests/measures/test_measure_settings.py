@@ -25,6 +25,8 @@ TEST = ParametricTest(PIXELS, [Family("rotation", [0, 90])])
 WITH_DATA = {
     assay.Margins: {},
     assay.Sharpness: {"samples": 6, "steps": 2, "draws": 2},
+    assay.MarginBounds: {},
+    assay.PacBayes: {"samples": 6, "steps": 2, "draws": 2},
     assay.ClusterSeparation: {},
     assay.AugmentationRobustness: {},
     assay.PerturbationResponse: {"magnitudes": 3},
@@ -34,6 +36,8 @@ MEASURES = {
     assay.Straightness: {"sequences": CLIPS},
     assay.Invariance: {"test": TEST},
     assay.Norms: {},
+    assay.InitialDistance: {},
+    assay.TrainingSpeed: {},
     assay.ObjectMatching: {"objects": DATA, "trials": 2},
 }
 
@@ -42,7 +46,9 @@ MEASURES = {
 def subject():
     torch.manual_seed(0)
     layers = torch.nn.Conv2d(1, 2, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(72, 3)
-    return Subject(torch.nn.Sequential(*layers), "small", example=(1, 8, 8))
+    network = torch.nn.Sequential(*layers)
+    start = {name: torch.zeros_like(tensor) for name, tensor in network.state_dict().items()}
+    return Subject(network, "small", example=(1, 8, 8), initial_weights=start)
 
 
 @pytest.mark.parametrize("kind", WITH_DATA)

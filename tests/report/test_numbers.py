@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -11,24 +14,42 @@ from assay.report.document import DotChart, Items, Table
 from assay.report.measures.section import section_of
 from assay.stats.differences import interval
 
+PAST = ("distance", "margin-bounds", "pac-bayes", "training-speed")
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     rng = np.random.default_rng(0)
     data = assay.stimuli.Labelled(rng.random((40, 1, 6, 6)).astype(np.float32), np.arange(40) % 2)
     torch.manual_seed(0)
-    networks = {name: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 2)) for name in ("a", "b")}
+    past: dict[str, Any] = {
+        "initial_weights": {"1.weight": torch.zeros(2, 36), "1.bias": torch.zeros(2)},
+        "history": pd.DataFrame({"loss": [1.0, 0.1, 0.01]}),
+    }
+    networks = [
+        assay.Subject(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 2)), name, **past) for name in "ab"
+    ]
+    state = networks[0].module.state_dict()
+    networks[1].module.load_state_dict({name: 1.5 * tensor for name, tensor in state.items()})
+    with torch.no_grad():  # both decide alike; some of the inputs are far from the boundary
+        scores = networks[0].module(torch.tensor(data.inputs))
+    sure = (scores[:, 0] - scores[:, 1]).abs().numpy() > 0.1
+    fitted = assay.stimuli.Labelled(data.inputs[sure], scores.argmax(1).numpy()[sure])
     measures = [
         assay.Norms(shape=(1, 6, 6)),
         assay.Margins(data),
         assay.Sharpness(data, draws=2, steps=5),
         assay.ClusterSeparation(data, images=20, rounds=2),
         assay.AugmentationRobustness(data),
+        assay.InitialDistance(shape=(1, 6, 6)),
+        assay.MarginBounds(fitted),
+        assay.PacBayes(fitted, draws=2, steps=8),
+        assay.TrainingSpeed(),
     ]
     return assay.evaluate(networks, measures, tmp_path_factory.mktemp("numbers"))
 
 
-@pytest.mark.parametrize("label", ["norms", "margins", "sharpness", "clusters", "augmentation"])
+@pytest.mark.parametrize("label", ["norms", "margins", "sharpness", "clusters", "augmentation", *PAST])
 def test_every_measure_of_numbers_has_a_sentence_a_chart_and_its_table(run, label):
     blocks = section_of(label)(label, run.manifest.measures[label], run)
     (items,) = [block for block in blocks if isinstance(block, Items)]

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from assay.core.arrays import as_tensor, channels_last, cloned
 from assay.core.device import device_named
-from assay.core.errors import ANYTHING, AssayError, shown
+from assay.core.errors import ANYTHING, AssayError, reason, shown
+from assay.core.names import require_writable
 from assay.core.shapes import shape_of
 from assay.subject.memory import Memory
 from assay.subject.taking import described, reason_of
@@ -194,3 +195,25 @@ def _takes_one_mapping(module: nn.Module, names: Sequence[str]) -> bool:
             return False
         return not set(names) & set(signature.parameters)
     return False
+
+
+def checked_network(name: str, module: Any, *settings: Any) -> Network:
+    """A network of a module and the settings of `Network`; what the module's own code raises is one sentence.
+
+    Args:
+        name: What errors call the network.
+        module: A torch module, or an exported program.
+        settings: The other arguments of `Network`, in order.
+    """
+    try:
+        network = Network(module, *settings)
+        layers = [layer for layer, _ in network.module.named_modules()]
+    except (AssayError, torch.OutOfMemoryError):
+        raise
+    except ANYTHING as error:  # a module may overwrite what every module of torch's has
+        raise AssayError(
+            f"{name!r} cannot be used as a module of torch: its own code raises {reason(error)}"
+        ) from error
+    for layer in layers:
+        require_writable(layer, "the name of a layer")
+    return network

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from assay.core.arrays import first_tensor, tensors_in
-from assay.core.errors import ANYTHING, AssayError, reason, shown
+from assay.core.errors import AssayError, shown
 from assay.core.fingerprint import fingerprint
 from assay.core.names import require_writable
 from assay.core.notebook import facts_as_html
@@ -22,7 +22,7 @@ from assay.subject.dry_run import OUTPUT, DryRun, dry_run
 from assay.subject.graph import Graphs
 from assay.subject.hooks import layer_hooks, module_path
 from assay.subject.layers import ALL, Layers
-from assay.subject.network import Batch, Network
+from assay.subject.network import Batch, checked_network
 from assay.subject.passes import Passes
 from assay.subject.probe import InputKind, Probe, example_kinds, input_kinds, probe
 from assay.subject.split import Split
@@ -97,18 +97,7 @@ class Subject:
         if not isinstance(recipe, str):
             raise AssayError(f"recipe={shown(recipe)} is no name of a recipe: give text, which may be empty")
         require_past(initial_weights, history)
-        try:
-            self.network = Network(module, preprocess, device, dtype, channels_last)
-            layers = [layer for layer, _ in self.module.named_modules()]
-        except (AssayError, torch.OutOfMemoryError):
-            raise
-        except ANYTHING as error:  # a module may overwrite what every module of torch's has
-            called = name or type(module).__name__
-            raise AssayError(
-                f"{called!r} cannot be used as a module of torch: its own code raises {reason(error)}"
-            ) from error
-        for layer in layers:
-            require_writable(layer, "the name of a layer")
+        self.network = checked_network(name or type(module).__name__, module, preprocess, device, dtype, channels_last)
         exported = isinstance(module, torch.export.ExportedProgram)
         self.name = name or type(module if exported else self.module).__name__
         self.example = example

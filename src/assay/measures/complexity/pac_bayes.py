@@ -160,6 +160,7 @@ class PacBayes(Measure):
     def measured(self, subject: Subject) -> Measured:
         """Search for both sizes of noise; the table, and its values in resamples of the inputs and of the noise."""
         initial = initial_subject(subject)
+        require_classes(subject, self.data)
         sample = self.data.sample(self.samples, self.seed)
         with subject.showing():
             perturbed = PerturbedWeights(subject, sample, batch_size(subject, self.batch_size))

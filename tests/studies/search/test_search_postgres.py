@@ -88,6 +88,18 @@ def test_a_worker_that_died_on_another_machine_is_noticed_by_its_silence(tmp_pat
     here.close()
 
 
+def test_a_place_that_was_laid_out_twice_has_not_failed_while_another_process_runs_it(tmp_path, url):
+    plan = load_search_plan(plan_in(tmp_path, url, "twice", trials=1))
+    other, here = Database(plan, tmp_path / "a"), Database(plan, tmp_path / "b")
+    other.prepare()
+    here.study.enqueue_trial({}, user_attrs={"place": 0})
+    assert other.claim() is not None and here.claim() is None
+    assert [trial.state.name for trial in here.study.get_trials()] == ["RUNNING", "FAIL"]
+    assert here.trials()[0].state.name == "RUNNING"
+    other.close()
+    here.close()
+
+
 def test_a_database_that_cannot_be_reached_is_one_sentence_without_the_password(tmp_path, url):
     wrong = url.replace("assay@", "nobody:secret@")
     with pytest.raises(AssayError, match=r"storage=postgresql://nobody:…@127.*cannot be used \(.*nobody.*run it again"):

@@ -291,12 +291,17 @@ class Database:
         return finished
 
     def trials(self) -> dict[int, Any]:
-        """The trial that counts at each place: the finished one, or else the last."""
+        """The trial that counts at each place: the finished one, or else one that waits or runs, or else the last."""
         with self._reachable():
             trials = self.study.get_trials(deepcopy=False)
-        counting = {place: known[-1] for place, known in self._by_place(trials).items() if place < self.plan.trials}
-        finished = {place: trial for place, trial in self._finished(trials).items() if place < self.plan.trials}
-        return dict(sorted({**counting, **finished}.items()))
+        finished = self._finished(trials)
+        counting: dict[int, Any] = {}
+        for place, known in self._by_place(trials).items():
+            if place < self.plan.trials:
+                # A place that two processes laid out at once has a failed trial beside the one that another still runs.
+                going_on = [trial for trial in known if trial.state != self.states.FAIL]
+                counting[place] = finished.get(place, [*known, *going_on][-1])
+        return dict(sorted(counting.items()))
 
     def _live(self) -> None:
         """Give signs of life of the trials in flight, until this is closed."""

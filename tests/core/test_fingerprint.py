@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay import AssayError
-from assay.core.fingerprint import file_fingerprint, fingerprint
+from assay.core.fingerprint import file_fingerprint, fingerprint, remembering
 from assay.core.source_code import source_fingerprint
 
 values = st.recursive(
@@ -52,6 +52,30 @@ def test_the_order_in_which_attributes_were_set_does_not_count():
 def test_boundaries_between_parts_count():
     assert fingerprint("ab", "c") != fingerprint("a", "bc")
     assert fingerprint([1], [2]) != fingerprint([1, 2], [])
+
+
+class Pictures:
+    """Large stimuli that count how often they are hashed."""
+
+    def __init__(self, pixels: np.ndarray) -> None:
+        self.pixels = pixels
+        self.times = 0
+
+    @property
+    def fingerprint(self) -> str:
+        self.times += 1
+        return fingerprint(self.pixels)
+
+
+def test_stimuli_are_hashed_once_while_remembering_and_to_the_same_fingerprint_as_otherwise():
+    pixels = np.arange(2**15, dtype=np.float64)
+    parts = [pixels, torch.from_numpy(pixels), {"a": pixels}, Pictures(pixels)]
+    outside = [fingerprint(part) for part in parts]
+    with remembering():
+        assert [fingerprint(part) for part in parts] == outside
+        counted = Pictures(pixels)
+        assert fingerprint("one", counted) != fingerprint("other", counted)
+    assert counted.times == 1
 
 
 def test_arrays_by_shape_type_and_content():

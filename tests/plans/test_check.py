@@ -216,3 +216,21 @@ def test_a_plan_that_is_wrong_throughout_is_not_read_to_its_end(tmp_path):
     with pytest.raises(Problems) as error:
         check_plan(path)
     assert len(error.value.sentences) == 21 and "there may be more" in error.value.sentences[-1]
+
+
+def test_cells_that_are_done_are_not_said_to_run_again_though_their_data_are_large(tmp_path):
+    generator = np.random.default_rng(0)
+    np.savez(tmp_path / "data.npz", inputs=generator.random((100, 3, 16, 16)), labels=np.arange(100) % 10)
+    path = write(
+        tmp_path,
+        subjects=[{"source": "assay.networks:small_vgg", "name": "net"}],
+        measures=[{"measure": "margins", "data": "data.npz", "samples": 20, "bootstrap": 0}],
+    )
+
+    def states() -> list[str]:
+        checked = CliRunner().invoke(app, ["check", str(path), "--json"])
+        return [cell["state"] for cell in json.loads(checked.stdout)["cells"]]
+
+    assert states() == ["would run"]
+    check_plan(path).plan.execute()
+    assert states() == ["done"]

@@ -52,7 +52,10 @@ def state_fingerprint(thing: Any) -> str:
 
 @contextmanager
 def remembering() -> Iterator[None]:
-    """Hash every class and large array only once inside the block, however often it is met: none may change there."""
+    """Hash every class, and everything with a fingerprint of its own, only once inside the block.
+
+    None may change there. Fingerprints are the same as outside.
+    """
     token = remembered.set({})
     try:
         yield

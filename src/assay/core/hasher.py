@@ -9,7 +9,7 @@ import hashlib
 import inspect
 import struct
 import types
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from pathlib import PurePath
 from typing import Any, Final
@@ -37,7 +37,6 @@ _HOOKS: Final = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", 
 _DEEPEST: Final = 100
 _EXACT: Final = (dict, list, tuple, set, frozenset, types.MappingProxyType)
 _BUILTIN: Final = (Mapping, list, tuple, set, frozenset, int, float, str, bytes, complex)
-_LARGE: Final = 1 << 16  # bytes: from this size on an array is hashed once while `remembering`
 
 remembered: contextvars.ContextVar[dict[int, tuple[Any, bytes]] | None] = contextvars.ContextVar(
     "remembered", default=None
@@ -59,11 +58,11 @@ class Hasher:
         self.known: dict[int, tuple[Any, bytes]] = {}  # the object is kept, so that its id is not given to another
         self.under_way: dict[int, int] = {}
         self.outermost = _DEEPEST  # of the objects under way that were met again, the one that holds the others
-        self.classes = self.shared()
+        self.lasting = self.shared()
         self.numbers: dict[int, tuple[Any, int]] = {}
 
     def shared(self) -> dict[int, tuple[Any, bytes]]:
-        """The digests of classes that are kept beyond this hasher, inside `remembering`."""
+        """The digests of classes and stimuli that are kept beyond this hasher, inside `remembering`."""
         outlasting = remembered.get()
         return {} if outlasting is None else outlasting
 
@@ -84,14 +83,14 @@ class Hasher:
         elif type(value) is float:
             self.tag("float", struct.pack("<d", value))
         elif isinstance(value, (np.ndarray, np.generic)) and not value.dtype.hasobject:
-            self.once(value, self.feed_array)
+            self.feed_array(value)
         elif isinstance(value, torch.Tensor):
-            self.once(value, self.feed_tensor)
+            self.feed_tensor(value)
         elif isinstance(value, (torch.dtype, torch.device, torch.memory_format, torch.Size, PurePath, range, slice)):
             self.tag(type(value).__name__, text(value))
         elif isinstance(value, nn.Module):
             self.feed_module(value)
-        elif (known := self.known.get(id(value)) or self.classes.get(id(value))) is not None:
+        elif (known := self.known.get(id(value)) or self.lasting.get(id(value))) is not None:
             self.digest.update(known[1])
         elif id(value) in self.under_way:
             self.outermost = min(self.outermost, self.under_way[id(value)])
@@ -117,8 +116,8 @@ class Hasher:
         # A digest with numbers of modules, or with a way back to what holds the object, is true at this place alone.
         if len(self.numbers) == modules_before and self.outermost >= self.depth:
             self.known[id(value)] = (value, inside)
-            if isinstance(value, type):
-                self.classes[id(value)] = (value, inside)
+            if isinstance(value, type) or hasattr(type(value), "fingerprint"):  # stimuli, which may be gigabytes
+                self.lasting[id(value)] = (value, inside)
         self.outermost = min(self.outermost, outermost_before)
         self.digest.update(inside)
 
@@ -239,19 +238,6 @@ class Hasher:
             self.feed([list(part) if isinstance(part, Iterator) else part for part in parts])
         except Exception:  # cannot be copied: its attributes are all that can be seen
             self.feed(held)
-
-    def once(self, value: Any, feed: Callable[[Any], None]) -> None:
-        """Feed an array or tensor; inside `remembering`, a large one is read only the first time it is met."""
-        known = remembered.get()
-        if known is None or value.nbytes < _LARGE:
-            feed(value)
-            return
-        if id(value) not in known:
-            outside, self.digest = self.digest, hashlib.sha256()
-            feed(value)
-            known[id(value)] = (value, self.digest.digest())
-            self.digest = outside
-        self.digest.update(known[id(value)][1])
 
     def feed_array(self, value: Any) -> None:
         """Feed an array by shape, type and content."""

@@ -1,9 +1,11 @@
 """Reproduce "Measuring invariances in deep networks" (Goodfellow, Le, Saxe, Lee, Ng 2009).
 
-    python reproductions/measuring-invariances-2009/reproduce.py --device cuda --coil coil20_64.npz
+    python reproductions/measuring-invariances-2009/reproduce.py --device cuda --data data
 
-Writes tables (CSV) and figures (PNG) beside this file, or under --out. With --small it runs in less than a minute on
-a CPU, for the tests: too small to learn from.
+Writes tables (CSV) and figures (PNG) beside this file, or under --out. The parts are ``networks`` (autoencoders),
+``sweep`` (settings of the convolutional network, chosen on pictures that are in no test) and ``cdbn``, which takes the
+best of them. The folder of data holds coil20/coil20_64.npz, natural_sequences and videos; without it there are
+photographs alone. With --small it runs in about a minute on a CPU, for the tests: too small to learn from.
 """
 
 from __future__ import annotations
@@ -21,11 +23,15 @@ import numpy as np
 import pandas as pd
 import torch
 from joblib import Parallel, delayed
+from material import CAMERA_PICTURES, footage, learned_and_validation
 from scipy import stats
+from torch import Tensor
 
-from assay import Invariance, Subject, invariance_differences, top_proportion_mean
+from assay import AssayError, Invariance, Subject, invariance_differences, top_proportion_mean
+from assay.core.determinism import seeded
 from assay.measures.gabor_fit import fit_gabor
 from assay.networks import ConvolutionalDeepBeliefNetwork, StackedAutoencoder, Together
+from assay.networks.learners.cdbn import ConvolutionalRBM
 from assay.stats.bootstrap import percentile_interval, picks
 from assay.stimuli import (
     Gratings,
@@ -36,12 +42,13 @@ from assay.stimuli import (
     natural_patches,
     turning_objects,
 )
-from assay.training import Greedy, greedy, population
+from assay.training import Greedy, population
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 log = logging.getLogger("reproduce")
+Array = np.ndarray[Any, Any]
 
 PATCH, RECEPTIVE_FIELD = 14, 31
 TOP, ALL = 0.2, "_all"  # the proportion p of units, and the end of the names of columns at p = 1
@@ -49,7 +56,13 @@ AMPLITUDE = 2**0.5 / 3  # the contrast of whitened patches: a root mean square o
 TARGETS = (-0.97, -0.95, -0.9, -0.8, -0.7, -0.5, -0.3, 0.0)
 DECAYS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 SPARSITY = 10.0
-VIDEO = ("translation", "rotation_2d", "rotation_3d", "rotation_3d_rendered")
+VIDEO = ("translation", "rotation_2d", "rotation_3d", "rotation_3d_rendered", "footage")
+PARTS = ("networks", "sweep", "cdbn")
+SWEPT = ("learning_rate", "sigma", "target_1", "target_2", "decay_1")
+USUAL = {"learning_rate": 5e-3, "sigma": 0.1, "target_1": 0.003, "target_2": 0.02, "decay_1": 0.003}
+DECAY_2 = 1e-6
+DIVERGED = {"diverged": True, "criterion": np.nan, "sparse": False}
+SAMPLES = 16  # of detection units, for their mean
 
 
 @dataclass(frozen=True)
@@ -65,14 +78,22 @@ class Scale:
     map_seeds: int = 3
     depth_epochs: int = 40
     copies: int = 100
-    clips: int = 8
+    clips: int = 14
     objects: int = 36
     frames: int = 100
     cdbn_patches: int = 4000
     cdbn_epochs: int = 60
-    cdbn_longer: int = 180
+    cdbn_longer: int = 120
     cdbn_seeds: int = 3
     maps: tuple[int, int] = (24, 100)
+    sweep_patches: int = 1000
+    sweep_epochs: int = 12
+    sweep_held: int = 200
+    learning_rates: tuple[float, ...] = (2e-3, 5e-3, 1e-2)
+    sigmas: tuple[float, ...] = (0.07, 0.1, 0.2)
+    targets_1: tuple[float, ...] = (0.003, 0.01)
+    targets_2: tuple[float, ...] = (0.01, 0.03)
+    decays_1: tuple[float, ...] = (0.001, 0.01)
     orientations: int = 20
     phases: int = 40
     fitted_filters: int = 10
@@ -83,7 +104,8 @@ class Scale:
 SMALL = Scale(
     patches=2000, epochs=2, batch=200, hidden=10, targets=(-0.9, 0.0), decays=(0.0, 0.03), map_seeds=1, depth_epochs=1,
     copies=3, clips=1, objects=3, frames=40, cdbn_patches=20, cdbn_epochs=1, cdbn_longer=2, cdbn_seeds=1, maps=(6, 8),
-    orientations=5, phases=8, fitted_filters=1, processes=1, draws=50,
+    sweep_patches=20, sweep_epochs=1, sweep_held=4, learning_rates=(5e-3,), sigmas=(0.1, 0.2), targets_1=(0.005,),
+    targets_2=(0.02,), decays_1=(0.003,), orientations=5, phases=8, fitted_filters=1, processes=1, draws=50,
 )  # fmt: skip
 
 
@@ -91,7 +113,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
-    parser.add_argument("--coil", type=Path, help="COIL-20 as an .npz file; without it no photographed objects")
+    parser.add_argument("--data", type=Path, help="folder of coil20, natural_sequences and videos; without it none")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--small", action="store_true")
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
@@ -99,44 +122,58 @@ def main() -> None:
     scale = SMALL if options.small else Scale()
     (options.out / "figures").mkdir(parents=True, exist_ok=True)
     (options.out / "tables").mkdir(parents=True, exist_ok=True)
-    work = Reproduction(scale, options.device, options.out, options.coil)
-    work.run()
+    work = Reproduction(scale, options.device, options.out, options.data)
+    work.run(options.parts)
 
 
 class Reproduction:
-    """All four parts; what one part makes the next may use."""
+    """All parts; what one part makes the next may use."""
 
-    def __init__(self, scale: Scale, device: str, out: Path, coil: Path | None) -> None:
-        self.scale, self.device, self.out, self.coil = scale, device, out, coil
+    def __init__(self, scale: Scale, device: str, out: Path, data: Path | None) -> None:
+        self.scale, self.device, self.out, self.data = scale, device, out, data
         self.seconds: dict[str, float] = {}
 
-    def run(self) -> None:
-        with self.timed("stimuli"):
-            self.patches = natural_patches(PATCH, self.scale.patches, seed=0)
-            self.tests = self.make_tests(PATCH, 48)
-        self.sparsity_map()
-        self.depth()
-        self.agreement()
-        self.cdbn()
+    def run(self, parts: tuple[str, ...] = PARTS) -> None:
+        with self.timed("pictures"):
+            self.learned, self.validation = learned_and_validation(self.data)
+        if "networks" in parts:
+            with self.timed("stimuli"):
+                self.patches = self.cut(PATCH, self.scale.patches, 0)
+                self.tests = self.make_tests(PATCH, 48)
+            self.sparsity_map()
+            self.depth()
+            self.agreement()
+        if "sweep" in parts:
+            self.sweep()
+        if "cdbn" in parts:
+            self.cdbn()
         where = torch.cuda.get_device_name() if self.device.startswith("cuda") else "CPU"
         rows = [{"stage": k, "seconds": round(v, 1), "where": where} for k, v in self.seconds.items()]
         self.save(pd.DataFrame(rows), "seconds")
+
+    def cut(self, size: int, count: int, seed: int) -> Array:
+        """Patches to learn from, without their means."""
+        return natural_patches(size, count, seed, pictures=self.learned, centred=True)
 
     # -- tests ------------------------------------------------------------------------------------------
 
     def make_tests(self, patch: int, frame: int) -> list[InvarianceTest]:
         s = self.scale
-        clips = dict(camera_video(frame, s.frames, clips=s.clips, speed=1.5, turn_deg=5.0))
-        if self.coil is not None:
-            clips["rotation_3d"] = load_coil20(self.coil)
+        moving = camera_video(frame, s.frames, clips=s.clips, speed=1.5, turn_deg=5.0, pictures=CAMERA_PICTURES)
+        clips = dict(moving)
+        if self.data is not None:
+            clips["rotation_3d"] = load_coil20(self.data / "coil20" / "coil20_64.npz")
         clips["rotation_3d_rendered"] = turning_objects(frame, s.frames, count=s.objects, turn_deg=5.0)
-        parts = NaturalVideo(clips, patch=patch).parts()
+        parts = list(NaturalVideo(clips, patch=patch).parts())
+        if self.data is not None:
+            parts.append(NaturalVideo({"footage": footage(self.data, s.frames)}, patch=patch, places=9))
         gratings = Gratings(patch, orientations=s.orientations, phases=s.phases, mean=0.0, amplitude=AMPLITUDE)
         return [gratings, *map(Held, parts)]
 
     def per_unit(self, networks: list[StackedAutoencoder], signs: Any, tests: list[Any]) -> pd.DataFrame:
         """Scores of all units of all networks, every network's in one pass."""
-        subject = Subject(Together(networks), "together", example=(1, PATCH, PATCH), device=self.device)
+        shape = (1, PATCH, PATCH)
+        subject = Subject(Together(networks), "together", preprocess=without_mean, example=shape, device=self.device)
         layers = [f"stack.{i}" for i in range(len(networks[0].stack))]
         frames = []
         for test in tests:
@@ -290,20 +327,72 @@ class Reproduction:
 
     # -- (c) ----------------------------------------------------------------------------------------------
 
+    def sweep(self) -> None:
+        """Settings of the convolutional network by how well it reconstructs pictures that are in no test.
+
+        A setting is eligible if units are at most twice as active as they should be in both layers: among those, the
+        best explains most of the variance of both layers' inputs, on the average.
+        """
+        s = self.scale
+        pictures = self.cut(64, s.sweep_patches, 1)
+        held = natural_patches(64, s.sweep_held, 2, pictures=self.validation, centred=True)
+        shown = torch.from_numpy(held).to(self.device)
+        rows = []
+        for rate in s.learning_rates:
+            grid = itertools.product([rate], s.sigmas, s.targets_1, s.targets_2, s.decays_1)
+            settings = [dict(zip(SWEPT, cell, strict=True)) for cell in grid]
+            how = Greedy(s.sweep_epochs, 50, rate)
+            with self.timed(f"sweep: training {len(settings)} networks at a time"):
+                networks = self.trained(settings, pictures, how)
+            for setting, network in zip(settings, networks, strict=True):
+                rows.append(setting | (DIVERGED if network is None else reconstruction(network, shown)))
+        swept = pd.DataFrame(rows).assign(patches=s.sweep_patches, epochs=s.sweep_epochs)
+        eligible = swept[swept["sparse"]] if swept["sparse"].any() else swept
+        swept["chosen"] = swept.index == (eligible["criterion"].idxmax() if eligible["criterion"].notna().any() else -1)
+        self.save(swept.sort_values("criterion", ascending=False), "c_cdbn_sweep")
+
+    def trained(
+        self, settings: list[dict[str, float]], pictures: Array, how: Greedy
+    ) -> list[ConvolutionalDeepBeliefNetwork | None]:
+        """One network for each setting, all trained at once; None for those whose learning diverges."""
+        networks = [belief_network(self.scale.maps, **setting).to(self.device) for setting in settings]
+        try:
+            population(networks, pictures, how)
+        except AssayError:
+            if len(settings) == 1:
+                return [None]
+            half = len(settings) // 2
+            return [
+                network for some in (settings[:half], settings[half:]) for network in self.trained(some, pictures, how)
+            ]
+        return list(networks)
+
+    def chosen_setting(self) -> dict[str, float]:
+        """The setting that the sweep chose, in this run or an earlier one; the usual one where there was none."""
+        path = self.out / "tables" / "c_cdbn_sweep.csv"
+        swept = pd.read_csv(path) if path.exists() else pd.DataFrame({"chosen": []})
+        for _, row in swept[swept["chosen"].astype(bool)].iterrows():
+            return {name: float(row[name]) for name in SWEPT}
+        return USUAL
+
     def cdbn(self) -> None:
         """Layer 1 against layer 2 of a convolutional deep belief network, every test (their Table 1)."""
         s = self.scale
+        setting = self.chosen_setting()
+        log.info("CDBN: %s", setting)
         with self.timed("CDBN: stimuli"):
-            pictures = natural_patches(64, s.cdbn_patches, seed=1)
+            pictures = self.cut(64, s.cdbn_patches, 1)
             tests = self.make_tests(RECEPTIVE_FIELD, 64)
         frames, pairs = [], []
-        for seed, epochs in [*((seed, s.cdbn_epochs) for seed in range(s.cdbn_seeds)), (0, s.cdbn_longer)]:
-            network = ConvolutionalDeepBeliefNetwork(
-                maps=s.maps, sigma=0.1, sparsity=5.0, target=(0.003, 0.02), weight_decay=(0.003, 1e-6), seed=seed
-            ).to(self.device)
-            with self.timed(f"CDBN: training, {epochs} epochs"):
-                greedy(network, pictures, Greedy(epochs, 50, 5e-3, seed=seed))
-            subject = Subject(network, "cdbn", example=(1, RECEPTIVE_FIELD, RECEPTIVE_FIELD))
+        made: list[tuple[int, int, ConvolutionalDeepBeliefNetwork]] = []
+        for epochs, count in ((s.cdbn_epochs, s.cdbn_seeds), (s.cdbn_longer, 1)):
+            networks = [belief_network(s.maps, **setting, seed=seed).to(self.device) for seed in range(count)]
+            with self.timed(f"CDBN: training, {epochs} epochs, {count} at a time"):
+                population(networks, pictures, Greedy(epochs, 50, setting["learning_rate"]))
+            made += [(seed, epochs, network) for seed, network in enumerate(networks)]
+        for seed, epochs, network in made:
+            shape = (1, RECEPTIVE_FIELD, RECEPTIVE_FIELD)
+            subject = Subject(network, "cdbn", preprocess=without_mean, example=shape)
             with self.timed("CDBN: scoring"):
                 for test, near_max in [(tests[0], 1), *((test, 0.1) for test in tests)]:
                     measure = Invariance(
@@ -347,7 +436,11 @@ class Reproduction:
                 found = {"spearman": stats.spearmanr(x, y)[0], "low": low, "high": high, "networks": len(networks)}
                 rows.append(pair | found)
         self.save(pd.DataFrame(rows), "d_agreement")
-        turning = {"rotation_2d": camera_video(48, s.frames, clips=s.clips, turn_deg=5.0)["rotation_2d"]}
+        turning = {
+            "rotation_2d": camera_video(48, s.frames, clips=s.clips, turn_deg=5.0, pictures=CAMERA_PICTURES)[
+                "rotation_2d"
+            ]
+        }
         off = Held(NaturalVideo(turning, patch=PATCH, places=4))
         sparse = [n for n, t in zip(self.map_networks, self.map["target"], strict=True) if not np.isnan(t)]
         away = network_scores(self.per_unit(sparse, "positive", [off]))["rotation_2d"].to_numpy()
@@ -415,6 +508,46 @@ class Held(NaturalVideo):
 
     def pictures(self, numbers: Any) -> Any:
         return self.held[numbers.ravel()]  # type: ignore[attr-defined]
+
+
+def without_mean(x: Tensor) -> Tensor:
+    """Patches N×C×H×W, each without its mean, as networks have learned from them."""
+    return x - x.mean((1, 2, 3), keepdim=True)
+
+
+def belief_network(
+    maps: tuple[int, int],
+    sigma: float,
+    target_1: float,
+    target_2: float,
+    decay_1: float,
+    learning_rate: float = 0.0,
+    seed: int = 0,
+) -> ConvolutionalDeepBeliefNetwork:
+    """A convolutional deep belief network of these settings; the learning rate is not its own."""
+    return ConvolutionalDeepBeliefNetwork(
+        maps=maps, sigma=sigma, sparsity=5.0, target=(target_1, target_2), weight_decay=(decay_1, DECAY_2), seed=seed
+    )
+
+
+@torch.no_grad()
+def reconstruction(network: ConvolutionalDeepBeliefNetwork, pictures: Tensor) -> dict[str, Any]:
+    """Of each layer how much of the variance of its input its units tell, and how active they are."""
+    found: dict[str, Any] = {"diverged": False}
+    v, sparse = pictures, True
+    for number, layer in enumerate(network.stack, start=1):
+        assert isinstance(layer, ConvolutionalRBM)
+        seen = layer.fitted(v)
+        with seeded(0, seen.device):
+            h = torch.stack([layer.sample(seen) for _ in range(SAMPLES)]).mean(0)  # about P(h = 1 | v)
+        error = (seen - layer.reconstruct(h)).square().mean()
+        active = float(layer.detection(v)[..., :-1].mean())
+        found[f"explained_{number}"] = float(1 - error / seen.var())
+        found[f"active_{number}"] = active
+        sparse &= active <= 2 * float(layer.target)
+        v = layer(v)
+    found["criterion"] = (found["explained_1"] + found["explained_2"]) / 2
+    return found | {"sparse": sparse}
 
 
 def network_scores(units: pd.DataFrame) -> pd.DataFrame:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from assay import AssayError
 from assay.stimuli import natural_patches, smooth_contrast, whiten
 
 
@@ -36,3 +37,17 @@ def test_contrast_is_scaled_by_a_constant_that_varies_smoothly():
     for t in (5, 95):
         assert np.sqrt((scaled[t] ** 2).mean()) == pytest.approx(1 / 3, rel=0.15)
     assert not np.stack(list(smooth_contrast([np.zeros((1, 4, 4))] * 3))).any()
+
+
+def test_patches_are_cut_from_the_pictures_given_and_centred():
+    low, high = np.full((1, 20, 30), 0.25, np.float32), np.full((1, 9, 40), 0.75, np.float32)
+    patches = natural_patches(10, 50, whitened=False, pictures=[low, high])  # the second is too small
+    assert patches.shape == (50, 1, 10, 10) and (patches == 0.25).all()
+    textured = np.random.default_rng(0).random((1, 40, 40), np.float32)
+    plain, centred = (natural_patches(8, 20, pictures=[textured], centred=c) for c in (False, True))
+    # Float32 sums of 64 pixels of the order of 1 are off by less than 1e-6.
+    np.testing.assert_allclose(centred, plain - plain.mean((1, 2, 3), keepdims=True), atol=1e-6)
+    assert np.abs(centred.mean((1, 2, 3))).max() < 1e-6 < np.abs(plain.mean((1, 2, 3))).max()
+    for pictures, sentence in (([np.zeros((3, 20, 20))], "grey"), ([high], "larger than every photograph")):
+        with pytest.raises(AssayError, match=sentence):
+            natural_patches(10, 2, pictures=pictures)

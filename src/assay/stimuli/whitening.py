@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from scipy import fft
@@ -84,8 +84,15 @@ def smooth_contrast(frames: Iterable[Array], sigma: float = 10.0) -> Iterator[Ar
         yield next_scaled()
 
 
-def natural_patches(size: int, count: int, seed: int = 0, whitened: bool = True) -> Array:
-    """Cut patches at random places from the grey photographs of `photographs`, count × 1 × size × size.
+def natural_patches(
+    size: int,
+    count: int,
+    seed: int = 0,
+    whitened: bool = True,
+    pictures: Sequence[Array] | None = None,
+    centred: bool = False,
+) -> Array:
+    """Cut patches at random places from grey photographs, count × 1 × size × size.
 
     Every photograph is whitened and scaled as a whole (see `whiten`, `fill_range`) before it is cut, so that the
     surroundings influence a patch as they do in the video test.
@@ -95,10 +102,15 @@ def natural_patches(size: int, count: int, seed: int = 0, whitened: bool = True)
         count: Number of patches.
         seed: Seed of the random places.
         whitened: Whether photographs are whitened and scaled; if not, pixels stay as they are, in [0, 1].
+        pictures: The photographs, each 1×H×W in [0, 1]; by default those of `photographs`. Smaller ones are left out.
+        centred: Whether the mean of each patch is taken away from it.
     """
     if size < 1 or count < 1:
         raise AssayError(f"size={size}, count={count}: both must be at least 1")
-    pictures = [picture for _, picture in photographs(None, "grey") if min(picture.shape[-2:]) >= size]
+    given = [picture for _, picture in photographs(None, "grey")] if pictures is None else pictures
+    if any(picture.ndim != 3 or len(picture) != 1 for picture in given):
+        raise AssayError("pictures must be grey, each 1×H×W")
+    pictures = [picture for picture in given if min(picture.shape[-2:]) >= size]
     if not pictures:
         raise AssayError(f"size={size} is larger than every photograph")
     if whitened:
@@ -110,4 +122,4 @@ def natural_patches(size: int, count: int, seed: int = 0, whitened: bool = True)
         height, width = pictures[number].shape[-2:]
         top, left = rng.integers(height - size + 1), rng.integers(width - size + 1)
         patches[i] = pictures[number][:, top : top + size, left : left + size]
-    return patches
+    return patches - patches.mean((1, 2, 3), keepdims=True) if centred else patches

@@ -1,0 +1,67 @@
+"""What networks learn from, what chooses their settings, and what tests them: three sets of scenes that share none.
+
+Photographs come with scikit-learn, scikit-image and Matplotlib; the folder of data, where there is one, adds
+``natural_sequences`` (a folder of frames for each scene), ``videos`` and ``coil20/coil20_64.npz``.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from assay.stimuli import Sequences, load_sequences
+from assay.stimuli.pictures import photographs, picture_to_array
+
+Array = np.ndarray[Any, Any]
+
+CAMERA_PICTURES = 5  # the first photographs of `photographs`, over which the camera of the test moves
+MORE = {
+    "brick": ("skimage", "data/brick.png"),
+    "coins": ("skimage", "data/coins.png"),
+    "motorcycle": ("skimage", "data/motorcycle_left.png"),
+    "hopper": ("matplotlib", "mpl-data/sample_data/grace_hopper.jpg"),
+}
+VALIDATION = ("motorcycle", "rocket", "water")  # what the settings of training are chosen by
+LEARNED_SEQUENCES = ("carnegie-dam", "chironomus", "ice3", "prairieTer", "smile", "water")
+LEARNED_VIDEOS = ("tree",)
+SHOWN_SEQUENCES = ("bees", "boats", "egomotion", "leaves-wind", "walking")
+SHOWN_VIDEOS = ("bikes", "carphone_pristine", "cockatoo", "realshort")
+EVERY = 10  # frames between those that are learned from: neighbours show the same
+
+
+def camera_scenes() -> list[str]:
+    """The photographs over which the camera of the video test moves."""
+    return [name for name, _ in photographs(None, "grey")][:CAMERA_PICTURES]
+
+
+def still_pictures(data: Path | None) -> dict[str, list[Array]]:
+    """Grey pictures 1×H×W by scene, none of which is in a test: photographs, and frames far from each other."""
+    pictures = {name: [picture] for name, picture in list(photographs(None, "grey"))[CAMERA_PICTURES:]}
+    for name, (package, file) in MORE.items():
+        with resources.as_file(resources.files(package) / file) as path, Image.open(path) as opened:
+            pictures[name] = [picture_to_array(opened, None, "grey")]
+    if data is not None:
+        for folder, names in (("natural_sequences", LEARNED_SEQUENCES), ("videos", LEARNED_VIDEOS)):
+            for clip in load_sequences(data / folder, color="grey", names=names, step=EVERY):
+                pictures[clip.name] = list(clip.frames())
+    return pictures
+
+
+def learned_and_validation(data: Path | None) -> tuple[list[Array], list[Array]]:
+    """The pictures that networks learn from, and those by which their settings are chosen."""
+    learned: list[Array] = []
+    validation: list[Array] = []
+    for name, pictures in still_pictures(data).items():
+        (validation if name in VALIDATION else learned).extend(pictures)
+    return learned, validation
+
+
+def footage(data: Path, frames: int) -> Sequences:
+    """Real footage as it was recorded, at its own size, proportions and rate: videos, and natural sequences."""
+    videos = load_sequences(data / "videos", color="grey", names=SHOWN_VIDEOS, stop=frames)
+    sequences = load_sequences(data / "natural_sequences", color="grey", names=SHOWN_SEQUENCES)
+    return Sequences((*videos.clips, *sequences.clips), "real footage")

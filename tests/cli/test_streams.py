@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import time
 import pytest
 
 from assay.cli import main as command_line
+from command_kit import assay
 
 NETWORKS = """
 import os, threading, time
@@ -36,6 +38,15 @@ class Stubborn(nn.Sequential):
 def leaving():
     return Leaving(nn.Flatten(), nn.Linear(3 * 12 * 12, 3))
 
+def printing():
+    class Printing(nn.Sequential):
+        def forward(self, x):
+            print("a picture")
+            os.system("echo another program")
+            return super().forward(x)
+
+    return Printing(nn.Flatten(), nn.Linear(3 * 12 * 12, 3))
+
 def stubborn():
     return Stubborn(nn.Flatten(), nn.Linear(3 * 12 * 12, 3))
 """
@@ -59,6 +70,24 @@ def shell(words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command, shell=True, capture_output=True, text=True, env={**os.environ, **environment}, check=False
     )
+
+
+@pytest.mark.parametrize("words", ["--help", "--version"])
+def test_a_pipe_whose_reader_is_gone_changes_no_exit_code(words):
+    script = f"{sys.executable} -m assay {words} | true; echo ${{PIPESTATUS[*]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("0 0\n", "")
+
+
+@pytest.mark.parametrize(
+    "words", [("run", "plan.yaml"), ("check", "plan.yaml"), ("list", "odd:printing", "--input", "3x12x12")]
+)
+def test_json_is_all_that_is_on_standard_output_whatever_networks_and_their_programs_print(tmp_path, words):
+    (tmp_path / "odd.py").write_text(NETWORKS)
+    (tmp_path / "plan.yaml").write_text(PLAN.format(network="printing"))
+    done = assay(*words, "--json", cwd=tmp_path)
+    assert done.returncode == 0 and isinstance(json.loads(done.stdout), dict), done
+    assert "a picture\n" in done.stderr and "another program\n" in done.stderr
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])

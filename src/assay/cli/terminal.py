@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from assay.cli.lines import ProgressLines
-from assay.cli.streams import on_terminal
+from assay.cli.streams import on_terminal, results_alone, write_result
 from assay.core.progress import listening
 
 _WIDE = 160  # columns of a table in a pipe or file, which has no width of its own
@@ -44,13 +44,22 @@ RunFolder = Annotated[
     str | None,
     typer.Option("--run", callback=whole_place, help="Folder of the run, instead of the one that the plan names."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+def _alone(context: typer.Context, asked: bool) -> bool:
+    """Keep what code of the user's prints out of JSON, until the command has ended."""
+    if asked:
+        context.with_resource(results_alone())
+    return asked
+
+
+AsJson = Annotated[bool, typer.Option("--json", callback=_alone, help="Print JSON instead of text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 
 
 def print_json(value: Any) -> None:
     """Print a value for programs, with null for NaN, which JSON does not have."""
-    typer.echo(json.dumps(_without_nan(value), indent=1, default=str))
+    write_result(json.dumps(_without_nan(value), indent=1, default=str))
 
 
 def _without_nan(value: Any) -> Any:

@@ -127,7 +127,7 @@ def test_what_cannot_be_scored_is_an_error_that_says_why(place, tmp_path, change
     [
         (Columns(gap="gapp"), "has no column 'gapp'"),
         (Columns(hyperparameters=("wdth",)), "has no column 'wdth'; did you mean 'width'"),
-        (Columns(predictors=("batch",)), "the predictor 'batch' is to be numbers"),
+        (Columns(hyperparameters=("width",), predictors=("batch",)), "the predictor 'batch' is to be numbers"),
         (Columns(hyperparameters=("fixed",)), "the hyper-parameter 'fixed' is 1 for all networks: leave it out"),
         (Columns(hyperparameters=("some",)), "the hyper-parameter 'some' is missing for m00: name the level"),
     ],
@@ -136,6 +136,105 @@ def test_columns_that_are_not_what_they_are_said_to_be_are_refused(place, tmp_pa
     table = numbers().assign(fixed=1, some=["", *["a", "b"] * 5, "b"])
     with pytest.raises(AssayError, match=words):
         score_table(place(table), str(tmp_path / "run"), columns, draws=0)
+
+
+def results(**columns):
+    """Twelve networks with accuracies instead of the gap: shares, but for what is given."""
+    rng = np.random.default_rng(0)
+    accuracies = {"train_accuracy": [0.99] * 12, "test_accuracy": rng.uniform(0.8, 0.95, 12).round(4).tolist()}
+    return numbers().drop(columns="gen_gap").assign(**(accuracies | columns))
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"train_accuracy": [0.99] * 11 + [99]}, "holds 99 for m11, and 'train_accuracy' 0.99 for m00: shares cannot"),
+        ({"test_accuracy": [0.9] * 3 + [1.7] + [0.8] * 8}, "holds 1.7 for m03, and 'test_accuracy' 0.9 for m00"),
+        ({"test_accuracy": [90.0] * 11 + [0.8]}, "'test_accuracy' holds 90 for m00, and .* 0.8 for m11: shares cannot"),
+        ({"test_accuracy": [90.0] * 12}, "'test_accuracy' holds 90 for m00, and 'train_accuracy' 0.99 for m00: shares"),
+        ({"test_accuracy": [0.9] * 11 + [-0.1]}, "'test_accuracy' holds -0.1 for m11, which is no accuracy"),
+        ({"test_accuracy": [90.0] * 11 + [101]}, "'test_accuracy' holds 101 for m11, which is no accuracy"),
+    ],
+)
+def test_shares_among_percentages_are_refused_with_their_networks(place, columns, words):
+    with pytest.raises(AssayError, match=words):
+        read_network_table(place(results(**columns)))
+
+
+def test_a_percent_sign_tells_a_small_percentage_from_a_share(place):
+    shares = results(test_accuracy=[0.9, 0.005, 0] * 4)
+    signs = results(train_accuracy=["99%"] * 12, test_accuracy=["90.0 %", "0.5%", "0"] * 4)
+    percentages = results(train_accuracy=[99] * 12, test_accuracy=[90, 1.5, 0] * 4)
+    expected = [0.09, 0.985, 0.99] * 4
+    assert np.allclose(read_network_table(place(shares)).table["gap"], expected, atol=1e-12)
+    assert np.allclose(read_network_table(place(signs)).table["gap"], expected, atol=1e-12)
+    assert np.allclose(read_network_table(place(percentages)).table["gap"], [0.09, 0.975, 0.99] * 4, atol=1e-12)
+
+
+@pytest.mark.parametrize(("column", "cell"), [("width", ""), ("width", "none"), ("batch", "")])
+def test_a_hyperparameter_with_an_empty_cell_is_an_error_and_never_a_predictor(place, column, cell):
+    table = numbers().astype({column: object})
+    table.loc[3, column] = cell
+    with pytest.raises(AssayError, match=rf"'{column}', by its few levels a hyper-parameter, is missing for m03: name"):
+        read_network_table(place(table))
+    others = tuple({"width", "depth", "batch"} - {column})
+    assert read_network_table(place(table), Columns(hyperparameters=others)).hyperparameters == list(others)
+
+
+def test_columns_that_are_empty_for_half_of_the_networks_or_follow_from_others_are_no_hyperparameters(place):
+    table = numbers().assign(comment=["slow", "slow", "odd", *[""] * 9], twice=numbers()["width"] * 2.0)
+    table.loc[3, "twice"] = np.nan
+    read = read_network_table(place(table))
+    assert read.hyperparameters == ["width", "depth", "batch"]
+    assert "twice" in read.predictors and "comment" not in read.predictors
+
+
+def test_decimal_commas_are_read_between_semicolons(place):
+    table = numbers()
+    read = read_network_table(place(table, sep=";", decimal=","))
+    assert read.table["gap"].tolist() == table["gen_gap"].tolist() and read.predictors == [
+        "good",
+        "noise",
+        "parameters",
+    ]
+    assert "numbers with decimal commas: gen_gap, good, noise" in read.notes
+    mixed = read_network_table(place(table.assign(good=[str(g).replace(".", ",") for g in table["good"]]), sep=";"))
+    assert mixed.table["good"].tolist() == table["good"].tolist() and mixed.table["noise"].tolist() == list(table.noise)
+    with pytest.raises(
+        AssayError, match=r"'gen_gap' is to be numbers, and holds '0,\d+' for m00, which is not written"
+    ):
+        read_network_table(place(table, decimal=","))
+
+
+def test_the_cell_that_keeps_a_column_from_predicting_is_named(place, tmp_path):
+    table = numbers().astype({"noise": object})
+    table.loc[3, "noise"] = "0.3 ?"
+    table.loc[4, "noise"] = table.loc[5, "noise"]  # not distinct, as the levels of words need not be
+    read = read_network_table(place(table))
+    assert read.hyperparameters == ["width", "depth", "batch"] and read.predictors == ["good", "parameters"]
+    assert any("'noise' is no predictor: it holds '0.3 ?' for m03, which is not" in note for note in read.notes)
+    with pytest.raises(AssayError, match=r"the predictor 'noise' is to be numbers, and holds '0.3 \?' for m03"):
+        read_network_table(place(table), Columns(predictors=("noise",)))
+    with pytest.raises(AssayError, match=r"no column is left .* it holds '0.3 \?' for m03"):
+        score_table(place(table.drop(columns=["good", "parameters"])), str(tmp_path / "run"), draws=0)
+    table["noise"] = ["1.234,5", *[f"2.000,{i}" for i in range(11)]]
+    assert any("it holds '1.234,5' for m00" in note for note in read_network_table(place(table, sep=";")).notes)
+
+
+def test_a_line_that_states_the_separator_is_no_row(tmp_path):
+    text = numbers().to_csv(index=False, sep=";")
+    for stated in ("sep=;\n", '"sep=;"\r\n', "\ufeffsep=;\n"):
+        (tmp_path / "t.csv").write_bytes((stated + text).encode())
+        assert read_network_table(tmp_path / "t.csv").predictors == ["good", "noise", "parameters"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "cp1252"])
+def test_another_encoding_is_named(tmp_path, encoding):
+    numbers().replace("large", "groß").to_csv(tmp_path / "t.csv", index=False, encoding=encoding)
+    with pytest.raises(
+        AssayError, match=r"t.csv cannot be read as a table \(it is not text in UTF-8\): save it as UTF-8"
+    ):
+        read_network_table(tmp_path / "t.csv")
 
 
 def test_a_folder_with_measured_networks_is_not_written_over(place, tmp_path):

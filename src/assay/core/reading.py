@@ -117,10 +117,13 @@ def read_bytes(path: str | Path, kind: str = "", remedy: str = "") -> bytes:
 
 
 def read_text(path: str | Path, kind: str = "text", remedy: str = "", encoding: str = "utf-8") -> str:
-    """Read a file of text."""
+    """Read a file of text; one in another encoding is an error that says so."""
     with reading(path, kind, remedy):
         require_room(path)
-        return Path(path).read_text(encoding=encoding)
+        try:
+            return Path(path).read_text(encoding=encoding)
+        except UnicodeDecodeError as error:
+            raise AssayError(f"{path} cannot be read as {kind} (it is not text in UTF-8): save it as UTF-8") from error
 
 
 def read_json(path: str | Path, remedy: str = "") -> Any:

@@ -79,7 +79,7 @@ def _require_scorable(networks: NetworkTable) -> None:
     if not networks.predictors:
         raise AssayError(
             f"{path}: no column is left to predict the gap: add columns of numbers, or name some (--predictors); it "
-            f"has {networks.columns}"
+            f"has {'; '.join((networks.columns, *networks.notes))}"
         )
     numbers = networks.table[networks.predictors]
     if not any(column.nunique() > 1 and column.notna().all() for _, column in numbers.items()):

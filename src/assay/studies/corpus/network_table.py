@@ -17,8 +17,16 @@ import pandas as pd
 from assay.core.csv_files import read_csv
 from assay.core.errors import AssayError, nearest
 from assay.core.names import require_writable
-from assay.core.reading import read_bytes, reading
-from assay.studies.corpus.columns import as_shares, normal, typed
+from assay.core.reading import read_text, reading
+from assay.studies.corpus.columns import (
+    absent,
+    as_shares,
+    is_number,
+    meant_as_numbers,
+    normal,
+    typed,
+    without_number,
+)
 
 NETWORK, GAP, TRAIN, TEST = "network", "gap", "train_accuracy", "test_accuracy"
 ALIASES = {
@@ -89,18 +97,19 @@ def read_network_table(
 ) -> NetworkTable:
     """Read a table with one row per network: hyper-parameters, the gap or accuracies, any other numbers.
 
-    The gap is a column of its own, or training accuracy minus test accuracy. Accuracies may be percentages. A column
-    is taken for a hyper-parameter if it holds words or truth values, or numbers with few levels (each for two networks
-    or more, on average), unless it is the same for all networks or follows from the hyper-parameters to its left. Seeds
-    tell networks of one kind apart and are no hyper-parameters.
+    The gap is a column of its own, or training accuracy minus test accuracy. Accuracies may be percentages, where all
+    of them are. Decimal commas are read where semicolons separate the cells. A column is taken for a hyper-parameter
+    if it holds words or truth values, or numbers with few levels (each for two networks or more, on average), unless it
+    is the same for all networks, empty for half of them, or follows from the hyper-parameters to its left. Seeds tell
+    networks of one kind apart and are no hyper-parameters.
 
     Args:
-        path: The file: CSV, with commas, semicolons or tabs.
+        path: The file: CSV in UTF-8, with commas, semicolons or tabs.
         columns: Which columns hold what, where names do not tell.
         networks_are_named: Whether a table without names of networks is an error; else its rows are numbered.
     """
     path, asked = Path(path), columns or Columns()
-    texts = _read(path)
+    texts, separator = _read(path)
     there = [str(column) for column in texts]
     for column in (asked.network, asked.gap, asked.train_accuracy, asked.test_accuracy):
         _require(path, there, [] if column is None else [column])
@@ -108,26 +117,35 @@ def read_network_table(
     notes: list[str] = []
     roles = _roles(there, asked, notes)
     names = _names(path, texts, roles.get(NETWORK), networks_are_named, notes)
-    values = {column: typed(texts[column]) for column in there}
+    values = {column: typed(texts[column], decimal_comma=separator == ";") for column in there}
+    commas = [c for c, held in values.items() if is_number(held) and texts[c].str.contains(",").any()]
+    if commas:
+        notes.append(f"numbers with decimal commas: {', '.join(commas)}")
     results = _results(path, values, roles, names, notes)
     given = (*(asked.hyperparameters or ()), *(asked.predictors or ()))
     others = {c: v for c, v in values.items() if c in given or c not in (*roles.values(), *roles)}
     hyperparameters = _hyperparameters(path, others, asked, names, notes)
-    predictors = _predictors(path, others, asked, hyperparameters, notes)
+    predictors = _predictors(path, others, asked, hyperparameters, names, notes)
     taken = {NETWORK: pd.Series(names), **{h: others[h] for h in hyperparameters}, **results}
     rest = {c: v for c, v in others.items() if c not in taken}
     return NetworkTable(path, pd.DataFrame(taken | rest), texts, hyperparameters, predictors, tuple(notes))
 
 
-def _read(path: Path) -> pd.DataFrame:
-    """All cells as text, under stripped names of columns that differ."""
-    data = read_bytes(path, "a table")
+def _read(path: Path) -> tuple[pd.DataFrame, str]:
+    """All cells as text, under stripped names of columns that differ, and what separates them."""
+    text = read_text(path, "a table", encoding="utf-8-sig")
     with reading(path, "a table", "write one row per network, with the names of the columns in the first"):
-        head = data.splitlines()[0].decode("utf-8-sig") if data.splitlines() else ""
-        separator = max(",;\t", key=head.count)
-        texts = read_csv(data, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+        head = text.partition("\n")[0]
+        stated = re.fullmatch(r'"?sep=([,;\t])"?', head.strip(" \r"))  # for a spreadsheet, before the table
+        if stated:
+            text = text.partition("\n")[2]
+            head = text.partition("\n")[0]
+        separator = stated[1] if stated else max(",;\t", key=head.count)
+        texts = read_csv(text.encode(), sep=separator, dtype=str, keep_default_na=False)
         if not isinstance(texts.index, pd.RangeIndex):
-            raise ValueError("its rows have more cells than the first row has names")
+            raise ValueError(
+                "its rows have more cells than the first row has names; decimal commas need semicolons between cells"
+            )
     written = [name.strip().strip('"') for name in head.split(separator)]
     twice = sorted({name for name in written if name and written.count(name) > 1})
     if twice:
@@ -142,7 +160,7 @@ def _read(path: Path) -> pd.DataFrame:
         raise AssayError(f"{path} has no rows: write one for each network, below the names of the columns")
     for column in texts:
         require_writable(str(column), f"{path}: the column")
-    return texts
+    return texts, separator
 
 
 def _require(path: Path, there: Sequence[str], columns: Iterable[str]) -> None:
@@ -207,16 +225,19 @@ def _results(
             continue
         column = roles[role]
         numbers = values[column]
-        if not pd.api.types.is_numeric_dtype(numbers) or numbers.dtype == bool:
-            raise AssayError(f"{path}: {column!r} is to be numbers, and holds {str(numbers.iloc[0])!r}")
+        if not is_number(numbers):
+            raise AssayError(f"{path}: {column!r} is to be numbers, and {without_number(numbers, names)}")
         if role == GAP or GAP not in roles:
-            absent = [name for name, number in zip(names, numbers, strict=True) if not np.isfinite(number)]
-            if absent:
+            unknown = [name for name, number in zip(names, numbers, strict=True) if not np.isfinite(number)]
+            if unknown:
                 raise AssayError(
-                    f"{path}: {column!r} is missing or infinite for {', '.join(absent[:5])}"
-                    f"{', …' if len(absent) > 5 else ''}: fill in the number, or leave out the row"
+                    f"{path}: {column!r} is missing or infinite for {', '.join(unknown[:5])}"
+                    f"{', …' if len(unknown) > 5 else ''}: fill in the number, or leave out the row"
                 )
-        results[role] = numbers.astype(float) if role == GAP else as_shares(path, column, numbers, notes)
+        results[role] = numbers.astype(float)
+    accuracies = {roles[role]: results[role] for role in (TRAIN, TEST) if role in results}
+    shares = as_shares(path, accuracies, names, notes)
+    results |= {role: shares[roles[role]] for role in (TRAIN, TEST) if role in results}
     if GAP not in results:
         results[GAP] = results[TRAIN] - results[TEST]
         notes.append(f"gap is {roles[TRAIN]!r} minus {roles[TEST]!r}")
@@ -228,10 +249,11 @@ def _hyperparameters(
 ) -> list[str]:
     if asked.hyperparameters is not None:
         for column in asked.hyperparameters:
-            bad = [name for name, value in zip(names, values[column], strict=True) if pd.isna(value) or value == ""]
-            if bad:
+            unknown = absent(values[column], names)
+            if unknown:
                 raise AssayError(
-                    f"{path}: the hyper-parameter {column!r} is missing for {bad[0]}: name the level, such as none"
+                    f"{path}: the hyper-parameter {column!r} is missing for {unknown[0]}: name the level, such as 0 or "
+                    "off"
                 )
             if values[column].nunique() == 1:
                 level = str(values[column].iloc[0])
@@ -242,12 +264,19 @@ def _hyperparameters(
     for column, held in values.items():
         if column in (asked.predictors or ()) or normal(column) in (*REPLICATES, *FILES):
             continue
-        levels = held.nunique()
-        most = len(names) / 2 if _is_number(held) else len(names) - 1
-        if held.isna().any() or (held == "").any() or not 2 <= levels <= most:
+        unknown = absent(held, names)
+        known = held[~pd.Series(names).isin(unknown)]
+        most = len(known) / 2 if meant_as_numbers(held) else len(known) - 1
+        if not 2 <= known.nunique() <= most or 2 * len(unknown) >= len(names):
             continue
-        if chosen and not (held.groupby(cells).nunique() > 1).any():
+        if chosen and not (known.groupby(cells).nunique() > 1).any():
             continue  # it follows from those to its left
+        if unknown:
+            raise AssayError(
+                f"{path}: {column!r}, by its few levels a hyper-parameter, is missing for {', '.join(unknown[:5])}"
+                f"{', …' if len(unknown) > 5 else ''}: name the level, such as 0 or off, or say which columns are the "
+                "hyper-parameters"
+            )
         chosen.append(column)
         cells = pd.Series(pd.factorize(pd.MultiIndex.from_frame(pd.DataFrame({c: values[c] for c in chosen})))[0])
     if chosen:
@@ -255,25 +284,32 @@ def _hyperparameters(
     return chosen
 
 
-def _is_number(held: pd.Series) -> bool:
-    return pd.api.types.is_numeric_dtype(held) and held.dtype != bool
-
-
 def _predictors(
-    path: Path, values: dict[str, pd.Series], asked: Columns, hyperparameters: list[str], notes: list[str]
+    path: Path,
+    values: dict[str, pd.Series],
+    asked: Columns,
+    hyperparameters: list[str],
+    names: list[str],
+    notes: list[str],
 ) -> list[str]:
     if asked.predictors is not None:
         for column in asked.predictors:
-            if not _is_number(values[column]):
-                raise AssayError(f"{path}: the predictor {column!r} is to be numbers, and holds words or truth values")
+            if not is_number(values[column]):
+                raise AssayError(
+                    f"{path}: the predictor {column!r} is to be numbers, and {without_number(values[column], names)}"
+                )
         return list(dict.fromkeys(asked.predictors))
-    rest = {column: held for column, held in values.items() if column not in hyperparameters}
     chosen = []
     left_out = []
-    for column, held in rest.items():
-        after_test = normal(column).startswith(_AFTER_TEST)
-        if _is_number(held) and not after_test and normal(column) not in (*REPLICATES, *FILES):
+    for column, held in values.items():
+        if column in hyperparameters:
+            continue
+        if normal(column).startswith(_AFTER_TEST) or normal(column) in (*REPLICATES, *FILES):
+            left_out.append(column)
+        elif is_number(held):
             chosen.append(column)
+        elif meant_as_numbers(held):
+            notes.append(f"{column!r} is no predictor: it {without_number(held, names)}")
         else:
             left_out.append(column)
     if left_out:

@@ -358,6 +358,19 @@ class Expanding(nn.Module):
         return x.mean((1, 2, 3))[:, None].expand(len(x), 3 * 2**40)
 
 
+def test_a_network_that_takes_no_single_input_is_refused_for_that_reason_in_whole_sentences():
+    class Several(nn.Module):
+        def forward(self, x):
+            if len(x) == 1:
+                raise ValueError("batch norm needs more\nthan one")
+            return x
+
+    with pytest.raises(AssayError) as error:
+        Subject(Several(), "pair", example=(3,)).choose()
+    why = "it takes two at a time but no single one, as measures show it (ValueError: batch norm needs more than one)"
+    assert str(error.value) == f"'pair' cannot take inputs of shape (3,): {why}"
+
+
 def test_an_output_that_no_memory_could_hold_is_one_sentence():
     subject = Subject(nn.Sequential(nn.Identity(), Expanding()), "wide")
     with pytest.raises(AssayError, match=r"a layer's output of shape .* would take 12\.0 TiB of memory"):

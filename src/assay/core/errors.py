@@ -35,15 +35,23 @@ def reason(error: BaseException) -> str:
 def first_line(error: BaseException) -> str:
     """The message of an exception as part of a sentence: its first line, or its type where it says nothing.
 
-    An exception of the user's may have a message of any length, or fail to say anything at all.
+    A line goes on where the next one begins with a small letter. An exception of the user's may have a message of any
+    length, or fail to say anything at all.
 
-    >>> first_line(ValueError("no good\\nand a page of details")), first_line(KeyError())
+    >>> first_line(ValueError("no good\\n  A page of details")), first_line(KeyError())
     ('no good', 'KeyError')
+    >>> first_line(ValueError("batch norm needs more\\nthan one"))
+    'batch norm needs more than one'
     """
     try:
-        line = next(iter(str(error).strip().splitlines()), "")
+        lines = str(error).strip().splitlines()
     except Exception:
-        line = ""
+        lines = []
+    line = next(iter(lines), "")
+    for more in lines[1:]:
+        if not more[:1].islower() or line.endswith((".", ":", "!", "?")) or len(line) > _LONGEST_LINE:
+            break
+        line = f"{line} {more.rstrip()}"
     return f"{line[:_LONGEST_LINE]}…" if len(line) > _LONGEST_LINE else line or type(error).__name__
 
 

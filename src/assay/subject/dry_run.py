@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple
 import torch
 from torch import Tensor
 
-from assay.core.arrays import batch_length, cloned, require_room_to_copy, tensors_in, version
+from assay.core.arrays import batch_length, batch_rows, cloned, require_room_to_copy, tensors_in, version
+from assay.core.errors import reason
 from assay.subject.functions import is_function
 from assay.subject.hooks import ALL_FUNCTIONS, all_paths, layer_hooks, module_path
 from assay.subject.layers import ALL, Layers, choose_layers
@@ -60,7 +61,13 @@ class DryRun:
 
 def dry_run(network: Network, ready: Any) -> DryRun:
     """Show a prepared batch twice, with in-place activations as they are and switched off, and compare."""
-    as_it_is = _trace(network, ready, out_of_place=False)
+    try:
+        as_it_is = _trace(network, ready, out_of_place=False)
+    except Exception as error:  # the network is the user's
+        if batch_length(ready) == 1 and _takes_two(network, ready):
+            why = f"it takes two at a time but no single one, as measures show it ({reason(error)})"
+            raise RuntimeError(why) from error
+        raise
     elsewhere = _trace(network, ready, out_of_place=True)
     # A network may rely on what is written in place (it reads the tensor again): then it is left so.
     out_of_place = _same_values(as_it_is, elsewhere)
@@ -75,6 +82,16 @@ def dry_run(network: Network, ready: Any) -> DryRun:
         out_of_place=out_of_place,
         calls=_calls(network, ready, tuple(step.layer for step in as_it_is.steps)),
     )
+
+
+def _takes_two(network: Network, ready: Any) -> bool:
+    """Whether a network takes a batch of two inputs."""
+    try:
+        with network.undisturbed():
+            network.forward(batch_rows(ready, 2))
+    except Exception:
+        return False
+    return True
 
 
 def _calls(network: Network, ready: Any, layers: tuple[str, ...]) -> tuple[str, ...]:

@@ -207,7 +207,7 @@ BAD: dict[str, tuple[Callable[[Path], dict], str]] = {
     "missing checkpoint": (subject(weights="none.safetensors"), "none.safetensors: no such file"),
     "corrupt safetensors": (
         with_file("w.safetensors", b"\x00" * 20, subject(weights="w.safetensors")),
-        "w.safetensors cannot be read as safetensors",
+        "w.safetensors is neither safetensors nor a torch checkpoint",
     ),
     "truncated checkpoint": (truncated_checkpoint, "w.pt cannot be read as a torch checkpoint"),
     "pickle with code in it": (hostile, "was not loaded, because loading it could run code"),
@@ -241,7 +241,7 @@ def test_bad_input_is_one_clear_sentence_and_a_nonzero_exit(tmp_path, kind):
     [
         (["run", "missing.yaml"], "missing.yaml cannot be read (no such file)"),
         (["report", "."], "is not a run: it has no manifest.json"),
-        (["compare", "a", "b"], "a is not a run"),
+        (["compare", "a", "b"], "a does not exist: give the folder of a run"),
         (["list", "assay.networks:small_vgg", "--input", "big"], "--input='big' is not the shape of one input"),
         (["list", "assay.networks:small_vgg", "--input", "1x4x4"], "cannot take inputs of shape (1, 4, 4)"),
     ],

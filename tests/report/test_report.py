@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import zoo
-from assay import Measure, Straightness, Subject, evaluate
+from assay import AssayError, Measure, Straightness, Subject, evaluate
+from assay.cli.main import app
 from assay.report import document, html, write_report
 from assay.report.document import Document, LineChart, Point, Section, Table
 from measure_kit import Broken, sequences
@@ -66,6 +69,16 @@ def test_the_page_is_one_file_that_needs_nothing_else(run):
     for word in ("http://", "https://", "src=", "@import", "url("):
         assert word not in page.replace("http://www.w3.org/2000/svg", ""), word
     assert "default-src 'none'" in page
+
+
+def test_a_report_that_cannot_be_written_into_its_run_can_be_written_elsewhere(run, tmp_path):
+    shutil.copytree(run.path, tmp_path / "run", ignore=shutil.ignore_patterns("report.html"))
+    (tmp_path / "run" / "report.html").mkdir()
+    refused = CliRunner().invoke(app, ["report", str(tmp_path / "run")])
+    assert isinstance(refused.exception, AssayError)
+    assert str(refused.exception).endswith("choose another folder; --out FILE writes the report elsewhere")
+    done = CliRunner().invoke(app, ["report", str(tmp_path / "run"), "--out", str(tmp_path / "page.html")])
+    assert done.exit_code == 0 and (tmp_path / "page.html").read_text().startswith("<!doctype html>")
 
 
 def test_every_string_is_escaped(run):

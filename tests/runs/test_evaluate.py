@@ -159,7 +159,12 @@ def test_wrong_calls_say_what_is_wrong(tmp_path):
         evaluate([], Slow(), tmp_path)
     with pytest.raises(AssayError, match="no measures"):
         evaluate(one, [], tmp_path)
+    with pytest.raises(AssayError, match="nothing does not exist: give the folder of a run"):
+        Run(str(tmp_path / "nothing"))
     with pytest.raises(AssayError, match=r"is not a run: it has no manifest\.json"):
+        Run(str(tmp_path))
+    (tmp_path / "cells").mkdir()
+    with pytest.raises(AssayError, match=r"has cells but no manifest\.json: run its plan again"):
         Run(str(tmp_path))
 
 
@@ -235,10 +240,12 @@ def test_a_damaged_cell_is_named_and_measured_anew(tmp_path, damage, caplog):
     (cell,) = (tmp_path / "cells").iterdir()
     data = cell.read_bytes()
     cell.write_bytes(data[: len(data) // 2] if damage == "truncate" else b"garbage")
-    with pytest.raises(AssayError, match=r"is damaged .* delete it and run the plan again"):
+    with pytest.raises(AssayError, match=r"is damaged .*: run the plan again, which measures it anew"):
         Run(str(tmp_path)).table("slow")
     evaluate(subjects(1), Slow(), tmp_path)
-    assert "mlp0 × slow is measured anew" in caplog.text and "is damaged" in caplog.text
+    (record,) = caplog.records
+    said = record.getMessage()
+    assert said.startswith("mlp0 × slow is measured anew: ") and "is damaged (" in said and said.endswith(")")
     assert cell.read_bytes() != data[: len(data) // 2] and len(Run(str(tmp_path)).table("slow")) == 10
 
 

@@ -71,11 +71,12 @@ def test_a_manifest_of_wrong_types_is_damaged_and_running_again_mends_it(tmp_pat
     assert run.outcome.kept == 1 and run.manifest.status == "complete"
 
 
-def test_a_manifest_cut_short_is_written_anew(tmp_path):
+def test_a_manifest_cut_short_is_written_anew_and_the_log_says_so(tmp_path, caplog):
     evaluate(subjects(1), QUICK, tmp_path)
     path = tmp_path / "manifest.json"
     path.write_text(path.read_text()[:100])
     assert evaluate(subjects(1), QUICK, tmp_path).outcome.kept == 1
+    assert "manifest.json is damaged and is written anew; cells that are done are kept" in caplog.text
 
 
 def test_a_file_in_the_place_of_the_cells_is_named(tmp_path):

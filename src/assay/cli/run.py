@@ -122,15 +122,22 @@ def _layers(subject: Any) -> int | None:
         return None
 
 
-def report(run: Annotated[str, typer.Argument(help="Folder of a run.")], as_json: AsJson = False) -> None:
+def report(
+    run: Annotated[str, typer.Argument(help="Folder of a run.")],
+    file: Annotated[str | None, typer.Option("--out", help="File to write, instead of report.html there.")] = None,
+    as_json: AsJson = False,
+) -> None:
     """Write the report of a run, a study or a search, report.html in its folder."""
-    from assay.core.folder import Folder
-    from assay.report import write_report
+    from assay.core.folder import Folder, NotWritten
+    from assay.report import report_page
     from assay.report.search import write_search_report
     from assay.runs.run import Run
     from assay.studies.search.table import is_search
 
-    path = write_search_report(run) if is_search(Folder(run)) else write_report(Run(run))
+    try:
+        path = write_search_report(run, file) if is_search(Folder(run)) else report_page(Run(run), file).path
+    except NotWritten as error:
+        raise AssayError(f"{error}; --out FILE writes the report elsewhere") from error
     print_json({"report": path}) if as_json else out.print(path, markup=False)
 
 

@@ -19,8 +19,12 @@ from fsspec.implementations.local import LocalFileSystem
 from assay.core.errors import AssayError, first_line
 from assay.core.reading import FileMissing, reading, require_room
 
-__all__ = ["FileMissing", "Folder", "alive"]
+__all__ = ["FileMissing", "Folder", "NotWritten", "alive"]
 _TEMPORARY = ".tmp-"
+
+
+class NotWritten(AssayError):
+    """A file cannot be written into a folder."""
 
 
 @dataclass(frozen=True)
@@ -107,11 +111,11 @@ class Folder:
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
             remedy = "make room and run it again: what is done is kept" if full else "choose another folder"
-            raise AssayError(f"cannot write {target} ({error.strerror or error}): {remedy}") from error
+            raise NotWritten(f"cannot write {target} ({error.strerror or error}): {remedy}") from error
         except Exception as error:
             if self.local:
                 raise
-            raise AssayError(f"cannot write {self.url} ({first_line(error)}): choose another folder") from error
+            raise NotWritten(f"cannot write {self.url} ({first_line(error)}): choose another folder") from error
 
     def remove(self, name: str) -> None:
         """Remove a file from the folder, if it is there."""

@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-from assay.core.errors import AssayError
-from assay.core.folder import Folder
 from assay.core.page import Page
-from assay.report.html import html
+from assay.report.html import html, write_page
 from assay.report.pair import compare_networks
 from assay.report.plots import plot_run, plot_tables
 from assay.report.run import document
@@ -27,13 +25,4 @@ def report_page(run: Run, path: str | Path | None = None) -> Page:
         run: The run.
         path: The file to write, or any URL that fsspec can write to; by default ``report.html`` in the run's folder.
     """
-    page = html(study_document(run) if is_study(run) else document(run))
-    if path is None:
-        folder, name = run.folder, "report.html"
-    else:
-        place, _, name = str(path).rpartition("/")
-        folder = Folder(place or ".")
-        if not name or Path(path).is_dir():
-            raise AssayError(f"path={str(path)!r} is a folder: name the file to write in it, such as report.html")
-    folder.write(name, page.encode())
-    return Page(folder.path(name), page)
+    return write_page(html(study_document(run) if is_study(run) else document(run)), run.folder, path)

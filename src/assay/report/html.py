@@ -7,13 +7,17 @@ import math
 from base64 import b64encode
 from dataclasses import asdict
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import jinja2
 import pandas as pd
 from markupsafe import Markup
 
+from assay.core.errors import AssayError
+from assay.core.folder import Folder
 from assay.core.names import all_showable
+from assay.core.page import Page
 from assay.report.document import ChartGrid, Document, DotChart, LineChart
 
 _PAGE = resources.files("assay.report") / "page"
@@ -38,6 +42,24 @@ def html(document: Document) -> str:
         data=Markup(_script_json([asdict(chart) for chart in charts])),
         manifest=json.dumps(document.manifest, indent=2, ensure_ascii=False),
     )
+
+
+def write_page(page: str, folder: Folder, path: str | Path | None = None) -> Page:
+    """Write a page, and return it with its place.
+
+    Args:
+        page: The page, as HTML.
+        folder: The folder of what it reports on, which gets ``report.html``.
+        path: Another file to write instead, or any URL that fsspec can write to.
+    """
+    name = "report.html"
+    if path is not None:
+        place, _, name = str(path).rpartition("/")
+        folder = Folder(place or ("/" if str(path).startswith("/") else "."))
+        if not name or Path(path).is_dir():
+            raise AssayError(f"path={str(path)!r} is a folder: name the file to write in it, such as report.html")
+    folder.write(name, page.encode())
+    return Page(folder.path(name), page)
 
 
 def _script_json(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from assay.report.document import (
     Text,
 )
 from assay.report.figures import as_png, styled
-from assay.report.html import html
+from assay.report.html import html, write_page
 from assay.stats.correlation import spearman
 from assay.stats.multiplicity import holm
 from assay.stats.rank_correlation import spearman_p
@@ -51,19 +52,16 @@ READ = (
 )
 
 
-def write_search_report(path: str) -> str:
-    """Write ``report.html``, the page of a search, into its folder; return its path."""
+def write_search_report(path: str, file: str | Path | None = None) -> str:
+    """Write the page of a search, ``report.html`` in its folder or another file; return its path."""
     search = read_search(path)
     with reading(path, "a search", "a file in its folder search may be damaged: restore it, or go on with the search"):
-        return search_page(search).path
+        return search_page(search, file).path
 
 
-def search_page(search: Search) -> Page:
-    """Write the page of a search into its folder, and return it."""
-    page = html(search_document(search))
-    folder = Folder(search.path)
-    folder.write("report.html", page.encode())
-    return Page(folder.path("report.html"), page)
+def search_page(search: Search, file: str | Path | None = None) -> Page:
+    """Write the page of a search into its folder, or another file, and return it."""
+    return write_page(html(search_document(search)), Folder(search.path), file)
 
 
 def search_document(search: Search) -> Document:

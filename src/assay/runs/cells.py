@@ -159,7 +159,7 @@ def read_cell(folder: Folder, key: CellKey, name: str) -> tuple[CellInfo, CellTa
         data = folder.read(name)
         with reading(folder.path(name), remedy=_ANEW):
             return CellInfo.from_json(data), None
-    file, info = _whole(folder, key)
+    file, info = _whole(folder, key, remedy=_ANEW)
     with reading(folder.path(name), remedy=_ANEW):
         table = file.read()
         metadata = _metadata(table.schema)
@@ -178,13 +178,13 @@ def read_probe(folder: Folder, key: CellKey) -> bytes:
     return _carried(file).get(_PROBE, b"")
 
 
-def _whole(folder: Folder, key: CellKey) -> tuple[pq.ParquetFile, CellInfo]:
+def _whole(folder: Folder, key: CellKey, remedy: str = "") -> tuple[pq.ParquetFile, CellInfo]:
     """The file of a finished cell and its record; an error unless it is whole and its own.
 
     Parquet does not notice most flipped bits; a cell therefore carries a digest of its file. Cells of before have none.
     """
     data = folder.read(key.done)
-    with reading(folder.path(key.done), remedy=_ANEW):
+    with reading(folder.path(key.done), remedy=remedy):
         file = pq.ParquetFile(io.BytesIO(data))
         metadata = _carried(file)
         digest = metadata.get(_DIGEST)
@@ -200,7 +200,7 @@ def _whole(folder: Folder, key: CellKey) -> tuple[pq.ParquetFile, CellInfo]:
         return file, info
 
 
-_ANEW = "delete it and run the plan again"
+_ANEW = "run the plan again, which measures it anew"
 
 
 def _digest(data: bytes) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import logging
 import os
 import platform
 import subprocess
@@ -19,6 +20,8 @@ from assay.core.folder import Folder
 from assay.core.reading import reading
 from assay.core.records import record_of
 from assay.runs.cells import FOLDER, CellKey
+
+log = logging.getLogger(__name__)
 
 FORMAT = 2
 """Version of the run folder. 1, without a number, also held joined tables and the records of all cells."""
@@ -123,7 +126,8 @@ class Manifest:
             )
         try:
             return cls.read(folder)
-        except AssayError:  # damaged: it is written anew
+        except AssayError:
+            log.warning("%s is damaged and is written anew; cells that are done are kept", folder.path(MANIFEST))
             return None
 
 

@@ -39,6 +39,15 @@ class Outcome:
         return f"{self.kept} cell{'' if self.kept == 1 else 's'} kept, {self.measured} measured, {self.failed} failed"
 
 
+def _why_no_run(folder: Folder) -> str:
+    """Why a folder without a manifest cannot be opened, and what to do, as the end of a sentence about it."""
+    if not folder.exists():
+        return "does not exist: give the folder of a run"
+    if folder.exists(FOLDER):
+        return f"has cells but no {MANIFEST}: run its plan again, which writes it anew and keeps the cells"
+    return f"is not a run: it has no {MANIFEST}"
+
+
 class Run:
     """What was measured of some networks, read from the folder of a run: tables, failures, plots, the report.
 
@@ -56,7 +65,7 @@ class Run:
         self.folder = folder if isinstance(folder, Folder) else Folder(str(folder))
         self.outcome = outcome
         if not self.folder.exists(MANIFEST):
-            raise AssayError(f"{self.folder.url} is not a run: it has no {MANIFEST}")
+            raise AssayError(f"{self.folder.url} {_why_no_run(self.folder)}")
 
     def __repr__(self) -> str:
         return f"Run({self.folder.url!r}, {self.manifest.status})"

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from assay.core.errors import AssayError
 from assay.measures.base import Measure
 from assay.plans.plan import STAND_IN, read_measures
+from assay.plans.problems import Collector
 from assay.plans.reading import Reading
 from assay.plans.settings import Node, build, convert, read_yaml
 from assay.studies.corpus.corpus import Corpus
@@ -86,7 +86,9 @@ def _table_corpus(root: Node, entries: Mapping[str, Node]) -> TableCorpus:
         root.fail("lacks the key 'data': what the networks were trained on, which measures show them")
     source = build(TableSource, entries["corpus"])
     data = build(CorpusData, entries["data"])
-    try:
-        return TableCorpus(source, data, root.file, root.file.stem)
-    except AssayError as error:
-        raise AssayError(f"{entries['corpus'].where}: {error}") from error
+    problems, corpus = Collector(), None
+    with problems.watching(entries["corpus"].where):
+        corpus = TableCorpus(source, data, root.file, root.file.stem)
+    problems.raise_any()
+    assert corpus is not None  # else there was a problem
+    return corpus

@@ -186,8 +186,21 @@ def test_weights_that_do_not_fit_name_the_tensors(folder):
     with pytest.raises(AssayError, match=r"'1.bias' is \(4,\) among them and \(2,\) in the network"):
         loaded(folder).corpus.subject("w2d1")
     (folder / "w2d1.safetensors").write_bytes(b"nothing of the kind")
-    with pytest.raises(AssayError, match="cannot be read as safetensors"):
-        loaded(folder).corpus.subject("w2d1")
+    with pytest.raises(AssayError, match="is neither safetensors nor a torch checkpoint"):
+        loaded(folder)
+
+
+def test_all_damaged_files_are_named_before_anything_is_measured(folder):
+    for name in ("w2d2", "w4d1"):
+        path = folder / f"{name}.safetensors"
+        path.write_bytes(path.read_bytes()[:-20])
+    (folder / "w4d2.safetensors").unlink()
+    with pytest.raises(AssayError) as raised:
+        loaded(folder)
+    first, second, third = str(raised.value).splitlines()
+    assert "plan.yaml:2: corpus: w2d2: " in first and first.endswith("it is damaged; download or copy it again")
+    assert "plan.yaml:2: corpus: w4d1: " in second and second.endswith("it is damaged; download or copy it again")
+    assert "plan.yaml:2: corpus: weights: 1 of 4 networks have no file: " in third and "(of w4d2)" in third
 
 
 def test_a_hostile_checkpoint_is_refused_unread(folder):

@@ -13,11 +13,12 @@ from typing import Any
 import pandas as pd
 from torch import Tensor
 
-from assay.core.checkpoints import read_tensors
+from assay.core.checkpoints import read_tensors, require_checkpoint
 from assay.core.errors import AssayError, nearest
 from assay.core.reading import is_file
 from assay.core.user_code import code_in, import_named
 from assay.plans.places import path_in
+from assay.plans.problems import Collector
 from assay.stimuli.labelled import Labelled
 from assay.stimuli.transforms import transform_named
 from assay.studies.corpus.corpus import Corpus
@@ -78,7 +79,8 @@ class TableSource:
 class TableCorpus(Corpus):
     """The networks of a table, each made by one factory and loaded from its file of weights when it is asked for.
 
-    That every network has a file of weights is checked at once; that the weights fit, when a network is loaded.
+    That every network has a file of weights, which is not cut short, is checked at once; that the weights fit, when a
+    network is loaded.
 
     Args:
         source: The table, the factory and the files.
@@ -170,7 +172,11 @@ class TableCorpus(Corpus):
         return path_in(self.source.table, written) if written else None
 
     def _require_files(self) -> None:
-        """Raise an error unless every network has weights of its own, and all other files that a pattern names."""
+        """Raise an error unless every network has weights of its own, and all other files that a pattern names.
+
+        Every file is looked at, so that those that are damaged are named together, before anything is measured.
+        """
+        problems = Collector()
         for kind in FILES:
             files = {network: self._file(network, kind) for network in self.networks}
             if kind == "weights" and None in files.values():
@@ -186,14 +192,20 @@ class TableCorpus(Corpus):
                     continue
                 if not is_file(file):
                     missing.append(f"{file} (of {network})")
+                else:
+                    with problems.watching(network):
+                        (read_history if kind == "history" else require_checkpoint)(file)
                 if file in there:
                     raise AssayError(f"{kind}: {file} is that of {there[file]} and of {network}: give each its own")
                 there[file] = network
-            if missing:
-                more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
-                raise AssayError(
-                    f"{kind}: {len(missing)} of {len(files)} networks have no file: {', '.join(missing[:_NAMED])}{more}"
-                )
+            with problems.watching():
+                if missing:
+                    more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+                    raise AssayError(
+                        f"{kind}: {len(missing)} of {len(files)} networks have no file: {', '.join(missing[:_NAMED])}"
+                        f"{more}"
+                    )
+        problems.raise_any()
 
     def _arguments(self, network: str) -> dict[str, Any]:
         """What the factory is given for a network: fixed arguments, and the columns that it asks for by name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,15 @@ from safetensors.torch import save_file
 from typer.testing import CliRunner
 
 from assay import AssayError, load_plan
+from assay.broad.plan import load_broad_plan
 from assay.cli.main import app
 from assay.core.folder import Folder
 from assay.networks import vgg
 from assay.plans.check import check_plan, require_writable
 from assay.plans.problems import Problems
+from assay.studies.corpus.plan import load_corpus_plan
+from assay.studies.search.plan import load_search_plan
+from assay.studies.study_plan import load_study_plan
 
 CAMERA = {"camera": {"size": 16, "length": 4, "pictures": 1}}
 
@@ -234,3 +239,56 @@ def test_cells_that_are_done_are_not_said_to_run_again_though_their_data_are_lar
     assert states() == ["would run"]
     check_plan(path).plan.execute()
     assert states() == ["done"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "load", "command"),
+    [
+        ("broad", load_plan, "assay broad run"),
+        ("search", load_plan, "assay search"),
+        ("grid", load_plan, "assay corpus train"),
+        ("table", load_plan, "assay corpus study"),
+        ("ordinary", load_study_plan, "assay run"),
+        ("ordinary", load_broad_plan, "assay run"),
+        ("broad", load_corpus_plan, "assay broad run"),
+        ("grid", load_search_plan, "assay corpus train"),
+    ],
+)
+def test_a_plan_of_another_command_is_recognised_in_one_sentence(tmp_path, kind, load, command):
+    plans: dict[str, dict[str, object]] = {
+        "broad": {"secret": "x", "evaluators": {}, "teams": []},
+        "search": {"network": "vgg", "space": {}, "objectives": []},
+        "grid": {"network": "vgg", "grid": {}, "data": "d.npz", "measures": []},
+        "table": {"corpus": {"table": "networks.csv"}, "measures": []},
+        "ordinary": {"subjects": [], "measures": []},
+    }
+    path = write(tmp_path, **plans[kind])
+    with pytest.raises(AssayError) as error:
+        load(path)
+    assert str(error.value) == f"{path} looks like a plan of '{command}': give it to that command"
+
+
+def test_a_table_is_no_plan_and_a_long_word_is_shown_in_part(tmp_path):
+    (tmp_path / "networks.csv").write_text("network,width\na,1\n")
+    with pytest.raises(AssayError, match=r"networks\.csv is a table, not a plan: 'assay corpus score' reads tables"):
+        load_plan(tmp_path / "networks.csv")
+    (tmp_path / "plan.yaml").write_text("x" * 100)
+    with pytest.raises(AssayError, match=r"the file is 'x{58}…, not a mapping of keys to values"):
+        load_plan(tmp_path / "plan.yaml")
+
+
+@pytest.mark.parametrize("written", ["", "  "])
+def test_an_empty_folder_of_a_run_is_refused(tmp_path, written):
+    path = write(tmp_path, run=written, subjects=["assay.networks:small_vgg"], measures=["norms"])
+    with pytest.raises(AssayError, match="run: is empty: name a folder, or leave out the key"):
+        load_plan(path)
+    refused = CliRunner().invoke(app, ["check", str(path), "--run", written])
+    assert "the folder of the run is empty: name one, or leave out --run" in str(refused.exception)
+
+
+def test_a_plan_that_is_not_there_is_named_before_anything_is_loaded(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "assay.plans.check", None)  # importing it would be an ImportError
+    for command in (["run"], ["check"], ["search"], ["corpus", "train"], ["corpus", "study"], ["broad", "run"]):
+        refused = CliRunner().invoke(app, [*command, str(tmp_path / "none.yaml")])
+        assert str(refused.exception) == f"{tmp_path / 'none.yaml'} cannot be read (no such file)"
+    assert "a plan is a file: give its name, or /dev/stdin" in str(CliRunner().invoke(app, ["run", "-"]).exception)

@@ -14,6 +14,7 @@ from assay.cli.terminal import (
     DIFFERENT,
     AsJson,
     OnRay,
+    PlanFile,
     Quiet,
     RayAddress,
     err,
@@ -25,7 +26,6 @@ from assay.cli.terminal import (
 
 broad = typer.Typer(help="Compare whole learning systems under six conditions.", no_args_is_help=True)
 
-PlanFile = Annotated[Path, typer.Argument(help="The plan, a YAML file.")]
 Where = Annotated[str, typer.Argument(help="The plan, or the folder of an evaluation.")]
 
 

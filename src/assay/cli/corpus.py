@@ -11,6 +11,7 @@ from assay.cli.terminal import (
     CELLS_FAILED,
     AsJson,
     OnRay,
+    PlanFile,
     Processes,
     Quiet,
     RunFolder,
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 corpus = typer.Typer(
     help="Train many networks, and see which measures predict their generalization gap.", no_args_is_help=True
 )
-
-PlanFile = Annotated[Path, typer.Argument(help="The plan, a YAML file.")]
 
 
 @corpus.command()

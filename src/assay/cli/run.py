@@ -12,6 +12,7 @@ from assay.cli.terminal import (
     DIFFERENT,
     AsJson,
     OnRay,
+    PlanFile,
     Processes,
     Quiet,
     RayAddress,
@@ -27,7 +28,6 @@ from assay.core.errors import AssayError
 if TYPE_CHECKING:
     from assay.runs.run import Run
 
-PlanFile = Annotated[Path, typer.Argument(help="The plan, a YAML file; 'assay init' writes one to begin with.")]
 KeepGoing = Annotated[
     bool, typer.Option("--keep-going", help="Measure what can be measured, though a measure does not fit a network.")
 ]
@@ -68,15 +68,23 @@ def run(
     finish(done, path, as_json)
 
 
-def check(plan: PlanFile, folder: RunFolder = None, keep_going: KeepGoing = False, as_json: AsJson = False) -> None:
+def check(
+    plan: Annotated[Path, typer.Argument(help="The plan, a YAML file.")],
+    folder: RunFolder = None,
+    keep_going: KeepGoing = False,
+    as_json: AsJson = False,
+) -> None:
     """Find all problems of a plan, and show what would run.
 
     Networks are made and shown one input; nothing is measured and no result is written. Exit code 2 if there is a
     problem, just when 'assay run' would refuse the plan; with --keep-going exit code 3 if a cell would fail.
     """
-    from assay.plans.check import check_plan
+    from assay.plans.yaml_files import require_there
 
     try:
+        require_there(plan)
+        from assay.plans.check import check_plan
+
         checked = check_plan(plan, folder, pairs=not keep_going)
     except AssayError as error:
         if as_json:

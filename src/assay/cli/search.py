@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
 import typer
 
 from assay.cli.terminal import (
     CELLS_FAILED,
     AsJson,
     OnRay,
+    PlanFile,
     Processes,
     Quiet,
     RayAddress,
@@ -26,7 +24,7 @@ _SHOWN = 10  # best trials in a table
 
 
 def search(
-    plan: Annotated[Path, typer.Argument(help="The search plan, a YAML file.")],
+    plan: PlanFile,
     folder: RunFolder = None,
     processes: Processes = 0,
     ray: OnRay = False,

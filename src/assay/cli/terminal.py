@@ -18,6 +18,7 @@ from rich.table import Table
 
 from assay.cli.lines import ProgressLines
 from assay.cli.streams import on_terminal, results_alone, write_result
+from assay.core.errors import AssayError
 from assay.core.progress import listening
 
 _WIDE = 160  # columns of a table in a pipe or file, which has no width of its own
@@ -37,7 +38,22 @@ RayAddress = Annotated[str | None, typer.Option(help="Address of a Ray cluster."
 
 def whole_place(place: str | None) -> str | None:
     """A folder that was given on the command line, which stays the same where user's code changes the directory."""
+    if place is not None and not place.strip():
+        raise AssayError("the folder of the run is empty: name one, or leave out --run")
     return place if place is None or "://" in place else str(Path(place).absolute())
+
+
+def _there(plan: Path) -> Path:
+    """A plan that is there: a name that is wrong is known before torch is loaded, which takes seconds."""
+    from assay.plans.yaml_files import require_there
+
+    require_there(plan)
+    return plan
+
+
+PlanFile = Annotated[
+    Path, typer.Argument(callback=_there, help="The plan, a YAML file; 'assay init' writes one to begin with.")
+]
 
 
 RunFolder = Annotated[

@@ -62,10 +62,17 @@ def shown(value: Any) -> str:
     ('None', "'a'", 'int', 'range(0, 3) (range)')
     """
     if value is None or isinstance(value, (bool, int, float, str)):
-        return textwrap.shorten(repr(value), _LONGEST, placeholder="…")
+        return _shortened(value)
     if isinstance(value, type):
         return value.__name__
-    return f"{textwrap.shorten(repr(value), _LONGEST, placeholder='…')} ({type(value).__name__})"
+    return f"{_shortened(value)} ({type(value).__name__})"
+
+
+def _shortened(value: Any) -> str:
+    """What a value says of itself, in one line, cut between two words, or in the first one where that is too long."""
+    line = " ".join(repr(value).split())
+    cut = textwrap.shorten(line, _LONGEST, placeholder="…")
+    return f"{line[: _LONGEST - 1]}…" if cut == "…" else cut
 
 
 def optional(package: str, extra: str, what: str) -> Any:

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
-from assay.core.errors import nearest
+from assay.core.errors import AssayError, nearest
+from assay.plans.kinds import other_command
 from assay.plans.places import folder_in
 from assay.plans.problems import Collector
 from assay.plans.settings import Node, convert
 
 T = TypeVar("T")
+
+
+def _folder(node: Node) -> str:
+    written: str = convert(node, str, {})
+    if not written.strip():
+        node.fail("is empty: name a folder, or leave out the key")
+    return folder_in(node.file, written)
 
 
 class Reading:
@@ -43,12 +51,16 @@ class Reading:
         self.node = node
         self.problems = problems or Collector()
         self.entries: dict[str, Node] = {}
+        read = False
         with self.problems.watching():
             self.entries = dict(node.items())
-            for key in required:
-                if key not in self.entries:
-                    with self.problems.watching():
-                        node.fail(f"lacks the key {key!r}")
+            read = True
+        if known is not None and not node.path and (command := other_command(self.entries, known)):
+            raise AssayError(f"{node.file} looks like a plan of '{command}': give it to that command")
+        for key in required if read else ():
+            if key not in self.entries:
+                with self.problems.watching():
+                    node.fail(f"lacks the key {key!r}")
         if known is not None:
             for key, entry in self.entries.items():
                 if key not in known:
@@ -64,8 +76,7 @@ class Reading:
 
     def folder(self, key: str, default: str) -> str:
         """Read an entry that names the folder or URL of results, as `assay.plans.places.folder_in` understands it."""
-        file = self.node.file
-        return self.take(key, lambda node: folder_in(file, convert(node, str, {})), folder_in(file, default))
+        return self.take(key, _folder, folder_in(self.node.file, default))
 
     def each(self, key: str, read: Callable[[Node], T], *, may_be_empty: bool = False) -> list[T]:
         """Read every element of a list, without those that something is wrong with; it must not be empty by default."""

@@ -31,6 +31,8 @@ Keys = tuple[str | int, ...]
 def read_values(path: Path) -> tuple[Any, dict[Keys, int]]:
     """Read a YAML file: its value, and the line of every entry by the keys that lead to it."""
     text = _text(path)
+    if path.suffix.lower() in (".csv", ".tsv"):
+        raise AssayError(f"{path} is a table, not a plan: 'assay corpus score' reads tables")
     lines: dict[Keys, int] = {}
     try:
         loader = yaml.SafeLoader(text)
@@ -60,6 +62,18 @@ def read_values(path: Path) -> tuple[Any, dict[Keys, int]]:
         raise AssayError(f"{path}: not valid YAML ({first_line(error)})") from error
     _require_plain(value, (), lines, path)
     return value, lines
+
+
+def require_there(path: Path) -> None:
+    """Refuse a plan that is not there, which is known at once, before anything is loaded that reads plans."""
+    if str(path) == "-":
+        raise AssayError("a plan is a file: give its name, or /dev/stdin to read it from standard input")
+    try:
+        path.stat()
+    except FileNotFoundError as error:
+        raise AssayError(f"{path} cannot be read ({_reason(error)})") from error
+    except (OSError, ValueError):  # reading it says what is wrong
+        return
 
 
 def _text(path: Path) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -107,6 +107,28 @@ def is_folder(path: str | Path) -> bool:
     """Whether there is a folder, or a link to one; an error where that cannot be seen."""
     with reading(path):
         return Path(path).is_dir()
+
+
+def visible(found: Iterable[Path], folder: Path) -> list[Path]:
+    """What was found in a folder, in the order of names, without what is hidden or lies in a hidden folder.
+
+    Hidden are names that begin with a dot, such as the ``._a.jpg`` that macOS puts beside ``a.jpg`` on foreign disks
+    and ``.ipynb_checkpoints``, and ``__MACOSX``, the folder of such files in archives.
+
+    Args:
+        found: Paths below the folder, such as ``folder.iterdir()``.
+        folder: The folder; whether it is hidden itself does not matter.
+
+    Example:
+        >>> names = ["cat/2.jpg", "cat/1.jpg", "cat/._1.jpg", ".cache/3.jpg", "__MACOSX/cat/1.jpg"]
+        >>> [str(path) for path in visible(map(Path, names), Path())]
+        ['cat/1.jpg', 'cat/2.jpg']
+    """
+    return sorted(
+        path
+        for path in found
+        if not any(part.startswith(".") or part == "__MACOSX" for part in path.relative_to(folder).parts)
+    )
 
 
 def read_bytes(path: str | Path, kind: str = "", remedy: str = "") -> bytes:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from assay.core.errors import AssayError, nearest
-from assay.core.reading import is_there, reading, require_room
+from assay.core.reading import is_there, reading, require_room, visible
 from assay.stimuli import Images, Labelled, Sequences, load_images, load_labelled
 from assay.stimuli.datasets import LIMIT, as_images, as_labelled, as_sequences
 from assay.stimuli.pictures import Color
@@ -43,7 +43,8 @@ def labelled_data(
             number; those of Parquet files always are. ``inputs`` and ``labels`` name columns of these.
     """
     _require_there(path)
-    if stream or path.suffix == ".parquet" or any(path.glob("*.parquet" if split is None else f"{split}*.parquet")):
+    parquet = visible(path.glob("*.parquet" if split is None else f"{split}*.parquet"), path)
+    if stream or path.suffix == ".parquet" or parquet:
         return stream_labelled(path, split=split, size=size, color=color, images=inputs, labels=labels)
     if path.suffix == ".npz" and (split or inputs or labels or "train_images" in _names(path)):
         return load_labelled(path, split=split or "train", inputs=inputs, labels=labels)
@@ -84,7 +85,7 @@ def image_set(
         return load_images(path, images=images or "images", labels=labels, count=count)
     if images is not None or labels is not None:
         raise AssayError(f"images and labels name arrays of an .npz file; {path} is none")
-    if path.is_dir() and not any(p.is_dir() for p in path.iterdir()):
+    if path.is_dir() and not any(p.is_dir() for p in visible(path.iterdir(), path)):
         return load_images(path, size, color, count=count)
     data = _table(path, None) if path.suffix == ".csv" else path
     made = as_images(data, size=size, color=color, limit=count or LIMIT)
@@ -125,7 +126,7 @@ def _part(path: Path, split: str | None) -> Path:
         return path
     if not path.is_dir():
         raise AssayError(f"{path} has no parts: leave out split={split!r}")
-    inside = sorted(p.name for p in path.iterdir() if p.is_dir())
+    inside = [p.name for p in visible(path.iterdir(), path) if p.is_dir()]
     if split not in inside:
         raise AssayError(f"{path} has no folder {split!r}{nearest(split, inside)}")
     return path / split

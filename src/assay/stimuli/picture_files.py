@@ -10,16 +10,17 @@ import numpy as np
 from PIL import Image
 
 from assay.core.errors import AssayError
-from assay.core.reading import reading
+from assay.core.reading import reading, visible
 from assay.stimuli.pictures import SUFFIXES, Array, Color, picture_to_array, read_picture
 
 Size = int | tuple[int, int]
+_NAMED = 10  # files in a sentence
 
 
 def pictures_in(folder: Path) -> list[Path]:
-    """Return the files of pictures that lie in a folder itself, in the order of their names."""
+    """Return the files of pictures that lie in a folder itself and are not hidden, in the order of their names."""
     with reading(folder):
-        return sorted(p for p in folder.iterdir() if _is_picture(p))
+        return [p for p in visible(folder.iterdir(), folder) if _is_picture(p)]
 
 
 def _is_picture(path: Path) -> bool:
@@ -47,16 +48,31 @@ def read_pictures(files: Sequence[Path], size: Size | None = None, color: Color 
         files: The files, at least one.
         size: Side of the square to cut from the centre and resize to, or (height, width) to resize the whole to.
         color: ``"grey"`` or ``"rgb"`` to convert to; by default pictures stay as stored.
+
+    Raises:
+        AssayError: Pictures cannot be read, which are all named, or differ in shape.
     """
     require_size(size)
     if color not in (None, "grey", "rgb"):
         raise AssayError(f"color={color!r} is not 'grey', 'rgb' or None")
     arrays: list[Array] = []
+    broken: list[tuple[Path, AssayError]] = []
     for file in files:
-        array = picture_bytes(read_picture(file), size, color)
+        try:
+            picture = read_picture(file)
+        except AssayError as error:
+            broken.append((file, error))
+            continue
+        array = picture_bytes(picture, size, color)
         if arrays and array.shape != arrays[0].shape:
             raise PicturesDiffer(str(files[0]), arrays[0].shape, str(file), array.shape)
         arrays.append(array)
+    if len(broken) == 1:
+        raise broken[0][1]
+    if broken:
+        others = ", ".join(str(file) for file, _ in broken[1:_NAMED])
+        more = f", and {len(broken) - _NAMED} more" if len(broken) > _NAMED else ""
+        raise AssayError(f"{broken[0][1]}; {len(broken) - 1} other pictures cannot be read either: {others}{more}")
     if len({array.dtype for array in arrays}) > 1:  # bytes among 16-bit pictures become shares of 255
         arrays = [a.astype(np.float32) / 255 if a.dtype == np.uint8 else a for a in arrays]
     return np.stack(arrays)
@@ -109,15 +125,15 @@ def class_folders(folder: Path, argument: str) -> tuple[list[Path], list[int], t
     """List the pictures of a folder of class folders, the class of each, and the names of the classes.
 
     Classes are numbered in the alphabetical order of their folders, as torchvision's ``ImageFolder`` does. Pictures may
-    lie deeper in the folder of their class.
+    lie deeper in the folder of their class. Files and folders that are hidden are passed over.
 
     Args:
         folder: The folder whose sub-folders are the classes.
         argument: The argument that errors name.
     """
     with reading(folder):
-        inside = sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
-        files_by_class = {place.name: sorted(p for p in place.rglob("*") if _is_picture(p)) for place in inside}
+        inside = [p for p in visible(folder.iterdir(), folder) if p.is_dir()]
+        files_by_class = {p.name: [file for file in visible(p.rglob("*"), p) if _is_picture(file)] for p in inside}
     known = ", ".join(sorted(SUFFIXES))
     if not any(files_by_class.values()):
         if pictures_in(folder):
@@ -126,7 +142,7 @@ def class_folders(folder: Path, argument: str) -> tuple[list[Path], list[int], t
         raise AssayError(f"{argument}={str(folder)!r} holds no class folders with pictures ({known}) and no IDX files")
     for place in inside:
         if not files_by_class[place.name]:
-            raise AssayError(f"{argument}: the class folder {place} holds no pictures ({known}): fill or remove it")
+            raise AssayError(f"the class folder {place} holds no pictures ({known}): fill or remove it")
     split = next((place for place in inside if place.name.lower() in _SPLITS and not pictures_in(place)), None)
     if split is not None:
         raise AssayError(

@@ -49,7 +49,7 @@ def read_picture(path: Path) -> Image.Image:
     Pictures of one bit become grey. Palettes, transparency (RGBA, which is dropped) and CMYK become RGB. Colours of 16
     bits are read as 8 bits.
     """
-    with reading(path, "a picture"), Image.open(path, formats=FORMATS) as image:
+    with reading(path, "a picture", "replace or delete it"), Image.open(path, formats=FORMATS) as image:
         image.load()
         return standard_picture(image)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from assay.core.array_files import load_arrays
 from assay.core.errors import AssayError
-from assay.core.reading import is_there, reading
+from assay.core.reading import is_there, reading, visible
 from assay.stimuli.pictures import Array
 from assay.stimuli.rdm_hdf5 import hdf5_arrays, saved_by_rsatoolbox
 from assay.stimuli.rdms import RdmSet, are_matrices, as_vectors, require_same_stimuli, stimuli_of
@@ -52,7 +52,7 @@ def load_rdms(path: str | Path, names: Sequence[str] | None = None, stimuli: Seq
     files = [path]
     if path.is_dir():
         with reading(path):
-            files = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES)
+            files = [file for file in visible(path.iterdir(), path) if file.suffix.lower() in SUFFIXES]
         if not files:
             raise AssayError(f"path={str(path)!r} holds no RDMs ({', '.join(SUFFIXES)})")
     contents = {file: _read(file) for file in files}

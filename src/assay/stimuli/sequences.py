@@ -15,7 +15,7 @@ import numpy as np
 from assay.core.errors import AssayError, nearest, shown
 from assay.core.fingerprint import fingerprint
 from assay.core.names import require_writable, writable
-from assay.core.reading import is_there, reading
+from assay.core.reading import is_there, reading, visible
 from assay.stimuli.clips import ArrayClip, Clip, FrameFolder
 from assay.stimuli.fades import ContrastFade, PixelFade
 from assay.stimuli.pictures import SUFFIXES, Array, Color
@@ -155,7 +155,7 @@ def load_sequences(
         clips.append(Video(writable(folder.stem), folder, size, color, **window))
     else:
         with reading(folder):
-            inside = sorted(folder.iterdir())
+            inside = visible(folder.iterdir(), folder)
         for place in [folder, *inside]:
             if place.is_dir():
                 frames = sorted(_pictures(place), key=_natural)[start:stop:step]
@@ -176,7 +176,7 @@ def load_sequences(
 
 
 def _pictures(folder: Path) -> Iterator[Path]:
-    return (p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file())
+    return (p for p in visible(folder.iterdir(), folder) if p.suffix.lower() in SUFFIXES and p.is_file())
 
 
 def _natural(path: Path) -> list[tuple[int, int, str]]:

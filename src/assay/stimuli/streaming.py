@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.core.errors import AssayError
-from assay.core.reading import is_there
+from assay.core.reading import is_there, visible
 from assay.stimuli.labelled import Labelled
 from assay.stimuli.parquet_pictures import ParquetPictures
 from assay.stimuli.picture_files import Size, class_folders, require_size
@@ -54,14 +54,14 @@ def stream_labelled(
     if color not in (None, "grey", "rgb"):
         raise AssayError(f"color={color!r} is not 'grey', 'rgb' or None")
     if not is_there(path):
-        raise AssayError(f"{argument}: {path} does not exist")
-    path, files = _part(path, split, argument)
+        raise AssayError(f"{path} does not exist")
+    path, files = _part(path, split)
     source: PictureSource
     known: Any
     if files:
         parquet = ParquetPictures(files, images)
         if not len(parquet):
-            raise AssayError(f"{argument}: {path} holds no rows: give at least one picture")
+            raise AssayError(f"{path} holds no rows: give at least one picture")
         source, (known, names) = parquet, numbered(parquet.labels(labels), (), argument)
     elif path.is_dir():
         if images is not None or labels is not None:
@@ -75,20 +75,24 @@ def stream_labelled(
     return Labelled(cast(Any, streamed), known, str(path), names)
 
 
-def _part(path: Path, split: str | None, argument: str) -> tuple[Path, list[Path]]:
+def _part(path: Path, split: str | None) -> tuple[Path, list[Path]]:
     """The place of a part of a data set, and the Parquet files in it."""
     if path.suffix == ".parquet":
         if split is not None:
-            raise AssayError(f"{argument}: {path} is one file, which has no parts: leave out split={split!r}")
+            raise AssayError(f"{path} is one file, which has no parts: leave out split={split!r}")
         return path, [path]
     if not path.is_dir() or split is None:
-        return path, sorted(path.glob("*.parquet")) if path.is_dir() else []
+        return path, _parquet_in(path)
     if (path / split).is_dir():
-        return path / split, sorted((path / split).glob("*.parquet"))
-    files = sorted(file for file in path.glob("*.parquet") if part_of(file) == split)
+        return path / split, _parquet_in(path / split)
+    files = [file for file in _parquet_in(path) if part_of(file) == split]
     if not files:
-        raise AssayError(f"{argument}: {path} has no folder {split!r} and no {split}-….parquet")
+        raise AssayError(f"{path} has no folder {split!r} and no {split}-….parquet")
     return path, files
+
+
+def _parquet_in(folder: Path) -> list[Path]:
+    return visible(folder.glob("*.parquet"), folder)
 
 
 def part_of(file: Path) -> str:

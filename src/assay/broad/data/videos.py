@@ -11,6 +11,7 @@ import numpy as np
 from assay.broad.data.columns import number, read_columns
 from assay.broad.data.dataset import Dataset, Inputs
 from assay.core.errors import AssayError, first_line
+from assay.core.reading import visible
 from assay.stimuli.clips import Clip
 from assay.stimuli.sequences import load_sequences
 
@@ -65,7 +66,7 @@ def load_labelled_videos(
 
 def _class_folders(folder: Path) -> dict[str, dict[str, Clip]]:
     """Load the clips of each sub-folder: clips by name, by class."""
-    places = sorted(place for place in folder.iterdir() if place.is_dir()) if folder.is_dir() else []
+    places = [place for place in visible(folder.iterdir(), folder) if place.is_dir()] if folder.is_dir() else []
     if not places:
         raise AssayError(f"videos: {folder} holds no sub-folders, one for each class")
     return {place.name: {clip.name: clip for clip in load_sequences(place)} for place in places}

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from assay.core.errors import AssayError
-from assay.core.reading import is_there, reading
+from assay.core.reading import is_there, reading, visible
 from assay.plans.data import Size, labelled_data
 from assay.stimuli.labelled import Labelled
 from assay.stimuli.pictures import Color
@@ -74,7 +74,7 @@ class CorpusData:
                 return set()
             if any(self.path.glob("*-idx?-ubyte*")):
                 return {"train", "test"}
-            files = {part_of(file) for file in self.path.glob("*.parquet")}
+            files = {part_of(file) for file in visible(self.path.glob("*.parquet"), self.path)}
             return files | {place.name for place in self.path.iterdir() if place.is_dir()}
 
     def _part(self, split: str | None) -> Labelled:

@@ -86,3 +86,14 @@ def test_clips_are_counted_by_condition_and_a_sentence_says_how_many_it_rests_on
     sentences = " ".join(item for block in blocks if isinstance(block, Items) for item in block.items)
     assert "n = 3 of 4: the others have no angle there" in sentences and "n = 2)" in sentences
     assert "net-a" in sentences, "the hyphen of a name is no minus sign"
+
+
+@pytest.mark.parametrize(("broken", "where"), [(1, "layers 1 to 3"), (3, "3")])
+def test_all_the_last_layers_without_an_angle_are_named(tmp_path, broken, where):
+    network = nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 3))
+    with torch.no_grad():
+        network[broken].weight.fill_(torch.nan)
+    done = assay.evaluate({"net": network}, assay.Straightness(clips(2)), tmp_path)
+    blocks = section_of("straightness")("straightness", done.manifest.measures["straightness"], done)
+    (said,) = next(block for block in blocks if isinstance(block, Items)).items
+    assert said == f"net, natural sequences: undefined at {where}."

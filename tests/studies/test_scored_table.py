@@ -126,6 +126,7 @@ def test_what_cannot_be_scored_is_an_error_that_says_why(place, tmp_path, change
     ("columns", "words"),
     [
         (Columns(gap="gapp"), "has no column 'gapp'"),
+        (Columns(gap="zzz"), "has no column 'zzz'; known: [^;]+$"),
         (Columns(hyperparameters=("wdth",)), "has no column 'wdth'; did you mean 'width'"),
         (Columns(hyperparameters=("width",), predictors=("batch",)), "the predictor 'batch' is to be numbers"),
         (Columns(hyperparameters=("fixed",)), "the hyper-parameter 'fixed' is 1 for all networks: leave it out"),

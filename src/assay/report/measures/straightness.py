@@ -89,7 +89,7 @@ def _sentences(table: pd.DataFrame, name: str, changes: Mapping[str, Evidence]) 
         last = rows[rows["order"] == rows["order"].max()]
         layer, good = last["layer"].iloc[0], last[last["status"] == "ok"]
         if good.empty:
-            sentences.append(("", f"{subject}, {name}: undefined at {layer}."))
+            sentences.append(("", f"{subject}, {name}: undefined at {_undefined(rows)}."))
             continue
         by_clip = dict(zip(good["sequence"], good["change_deg"], strict=True))
         change, curvature = good["change_deg"].mean(), good["curvature_deg"].mean()
@@ -106,6 +106,15 @@ def _sentences(table: pd.DataFrame, name: str, changes: Mapping[str, Evidence]) 
         spread = f"{digits(low, '+.1f')}° to {digits(high, '+.1f')}°"
         sentences.append((verb, f"{subject} {said} (95 % interval {spread}; {at})."))
     return sentences
+
+
+def _undefined(rows: pd.DataFrame) -> str:
+    """The last layers of a subject, in which no sequence has an angle, as part of a sentence."""
+    defined = rows.assign(defined=rows["status"] == "ok").groupby("order", sort=True)["defined"].any()
+    names = rows.drop_duplicates("order").set_index("order")["layer"]
+    since = defined[defined].index.max() if defined.any() else -1
+    undefined = [names[order] for order in defined.index if order > since]
+    return undefined[0] if len(undefined) == 1 else f"layers {undefined[0]} to {undefined[-1]}"
 
 
 def _tally(verbs: list[str], name: str) -> str:

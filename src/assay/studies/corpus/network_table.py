@@ -166,7 +166,7 @@ def _read(path: Path) -> tuple[pd.DataFrame, str]:
 def _require(path: Path, there: Sequence[str], columns: Iterable[str]) -> None:
     for column in columns:
         if column not in there:
-            raise AssayError(f"{path} has no column {column!r}{nearest(column, there)}; it has {', '.join(there)}")
+            raise AssayError(f"{path} has no column {column!r}{nearest(column, there)}")
 
 
 def _roles(there: list[str], asked: Columns, notes: list[str]) -> dict[str, str]:

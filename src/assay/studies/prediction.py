@@ -204,9 +204,7 @@ def _combined(
     if not measures.shape[1] or not len(hyperparameters):
         return pd.DataFrame()
     try:
-        return combined_prediction(
-            measures, control_columns(table, hyperparameters), gap, cells, max(scoring.draws, 2), scoring.seed
-        )
+        return combined_prediction(measures, control_columns(table, hyperparameters), gap, cells, scoring.seed)
     except AssayError:  # too few cells
         return pd.DataFrame()
 

@@ -155,4 +155,12 @@ COMMANDS = {
         ("assay.broad.plan", "assay.report.broad.report", "assay.report.slides.broad"),
     ),
     "ray": Killed(("run", "--ray"), ON_RAY, _NETWORKS, results_of_run, (*_RUN, "ray"), processes=False),
+    "corpus-ray": Killed(
+        ("corpus", "train", "--ray"), {**CORPUS, "grid": {"depth": [1, 2], "width": 4}}, {}, results_of_corpus,
+        ("assay.studies.corpus.trained", "ray"), processes=False,
+    ),
+    "broad-ray": Killed(
+        ("broad", "run", "--ray"), BROAD, {"leaving_system.py": SYSTEM}, results_of_broad,
+        ("assay.broad.plan", "assay.report.broad.report", "assay.report.slides.broad", "ray"), processes=False,
+    ),
 }  # fmt: skip

@@ -1,7 +1,7 @@
 """Kill assay's commands at random moments, run them again, and compare with runs that nobody disturbed.
 
-The commands are ``assay run``, ``assay corpus train``, ``assay broad run`` (whose system leaves a process behind) and
-``assay run --ray``, each on a small plan (killed_commands.py). A try is forked from a process that has loaded the code
+The commands are ``assay run``, ``assay corpus train`` and ``assay broad run`` (whose system leaves a process behind),
+each also with --ray, on small plans (killed_commands.py). A try is forked from a process that has loaded the code
 and done nothing, or, with --anew, started as from a terminal. It is ended by SIGKILL, SIGINT or SIGTERM at a random
 moment; then nothing of it may run any more. When one has come to its end, its tables must be those of the undisturbed
 run to the byte, and no temporary file may be left, also none of Ray; then a new run begins, until the number of kills

@@ -80,7 +80,8 @@ class RayProcess:
         found = os.environ.get("RAY_ADDRESS", "") if address is True else str(address)
         if found:
             _knock(found, address)
-        # Ray's own files; sockets are among them, whose paths must be short.
+        # Ray's own files, and temporary files of a cluster of ours, whose processes end without removing them. Sockets
+        # are among them, whose paths must be short.
         self.folder = tempfile.mkdtemp(prefix="assay-ray-", dir="/tmp" if os.path.isdir("/tmp") else None)  # noqa: PTH112
         ours, theirs = socket.socketpair()
         with theirs:
@@ -91,7 +92,7 @@ class RayProcess:
                 words,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
-                env=os.environ | {"PYTHONPATH": path},
+                env=os.environ | {"PYTHONPATH": path} | ({} if found else {"TMPDIR": self.folder}),
                 **silent,
             )
         self.connection = Connection(ours.detach())

@@ -125,3 +125,21 @@ def test_pictures_that_differ_are_told_in_the_words_of_a_plan(files):
             ):
                 load(files, kind, written if kind is Labelled or isinstance(written, str) else {"path": "classes"})
     assert load(files, Labelled, {"path": "classes", "size": 8, "color": "grey"}).shape == (1, 8, 8)
+
+
+def test_several_inputs_of_a_network_are_arrays_of_one_file_by_name(tmp_path):
+    generator = np.random.default_rng(0)
+    arrays = {"picture": generator.random((6, 1, 4, 4)), "ids": generator.integers(0, 9, (6, 3))}
+    np.savez(tmp_path / "data.npz", **arrays, kind=np.arange(6) % 2)
+
+    def load(data: str) -> Labelled:
+        (tmp_path / "plan.yaml").write_text(f"data: {data}")
+        return convert(read_yaml(tmp_path / "plan.yaml")["data"], Labelled, STIMULI)
+
+    data = load("{path: data.npz, inputs: [picture, ids], labels: kind}")
+    assert list(data.arrays) == ["picture", "ids"] and data.labels.tolist() == [0, 1, 0, 1, 0, 1]
+    assert np.array_equal(data.arrays["ids"], arrays["ids"]) and data.source == "data.npz"
+    with pytest.raises(AssayError, match="has no array 'pictures'; did you mean 'picture'"):
+        load("{path: data.npz, inputs: [pictures, ids], labels: kind}")
+    with pytest.raises(AssayError, match="a list of inputs names arrays of an"):
+        load("{path: data.npz, inputs: []}")

@@ -38,7 +38,7 @@ def open_streams() -> None:
 class _Unread(io.FileIO):
     """A file that takes all that is written to it, though the reader of its pipe may be gone, as ``head`` is early."""
 
-    def write(self, data: Any) -> int | None:
+    def write(self, data: Any, /) -> int:
         try:
             return super().write(data)
         except BrokenPipeError:
@@ -48,7 +48,7 @@ class _Unread(io.FileIO):
             return len(data)
 
 
-def _escaping(number: int, like: io.TextIOWrapper) -> io.TextIOWrapper:
+def _escaping(number: int, like: Any) -> io.TextIOWrapper:
     """A stream to an open file that never fails for want of a reader or of a character in its encoding."""
     file = io.BufferedWriter(_Unread(number, "wb", closefd=False))
     by_lines = like.line_buffering or like.write_through

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from assay.core.errors import AssayError, nearest
 from assay.core.reading import is_there, reading, require_room, visible
 from assay.stimuli import Images, Labelled, Sequences, load_images, load_labelled
 from assay.stimuli.datasets import LIMIT, as_images, as_labelled, as_sequences
+from assay.stimuli.images import read_arrays
 from assay.stimuli.pictures import Color
 from assay.stimuli.streaming import stream_labelled
 
@@ -22,7 +24,7 @@ def labelled_data(
     split: str | None = None,
     size: Size | None = None,
     color: Color | None = None,
-    inputs: str | None = None,
+    inputs: str | tuple[str, ...] | None = None,
     labels: str | None = None,
     limit: int = LIMIT,
     stream: bool = False,
@@ -35,7 +37,8 @@ def labelled_data(
             ``train_labels``, or ``test_…``; in a ``.csv`` file the rows with this word in the column ``split``.
         size: Side to which the central square of pictures in files is resized, or height and width.
         color: ``grey`` or ``rgb``, to convert pictures in files to.
-        inputs: Name of the array of inputs in an ``.npz`` file.
+        inputs: Name of the array of inputs in an ``.npz`` file; a list of names for a network that takes several, whose
+            arguments have these names.
         labels: Name of the array of labels in an ``.npz`` file; for inputs in an ``.npy`` file the ``.npy`` file of
             their labels.
         limit: Largest number of pictures that are read from a folder or table, spread evenly over it.
@@ -43,6 +46,8 @@ def labelled_data(
             number; those of Parquet files always are. ``inputs`` and ``labels`` name columns of these.
     """
     _require_there(path)
+    if isinstance(inputs, tuple):
+        return _several_inputs(path, inputs, labels or "labels")
     parquet = visible(path.glob("*.parquet" if split is None else f"{split}*.parquet"), path)
     if stream or path.suffix == ".parquet" or parquet:
         return stream_labelled(path, split=split, size=size, color=color, images=inputs, labels=labels)
@@ -104,6 +109,14 @@ def clips_in(path: Path, size: Size | None = None, color: Color | None = None) -
         color: ``grey`` or ``rgb``, to convert frames in files to.
     """
     return as_sequences(str(path), size=size, color=color)
+
+
+def _several_inputs(path: Path, inputs: tuple[str, ...], labels: str) -> Labelled:
+    """Labelled data for a network of several inputs, from the arrays of an ``.npz`` file by name."""
+    if path.suffix != ".npz" or not inputs:
+        raise AssayError(f"a list of inputs names arrays of an .npz file; {path} with inputs={list(inputs)} has none")
+    *arrays, classes = read_arrays(path, *inputs, labels)
+    return replace(as_labelled((dict(zip(inputs, arrays, strict=True)), classes)), source=path.name)
 
 
 def _require_there(path: Path) -> None:

@@ -66,7 +66,7 @@ def main() -> None:
         covers = int((np.abs(r2 - r2.mean()) <= half).sum())
         before = int((np.abs(r2 - r2.mean()) <= halves).sum())
         adds = sum(float(table.loc["difference", "low"]) > 0 for table in found)
-        low, high = wilson(covers, count)
+        low, high = wilson(covers / count, count)
         print(
             f"{kind:>8}, {seeds} a cell: mean {r2.mean():5.2f}; holds it {covers / count:.0%} ({low:.0%}–{high:.0%}), "
             f"the usual one {before / count:.0%}; half width ÷ (1.96 × spread) {half.mean() / (1.96 * r2.std()):.1f}; "

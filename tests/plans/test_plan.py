@@ -147,3 +147,25 @@ def test_released_networks_get_a_profile_on_real_footage(shared_data, tmp_path):
     table = run.table("invariance")
     assert not run.failures and (table["status"] == "ok").all() and table["score"].between(1, 100).all()
     assert (table["pictures"].map(len) > 100).all()
+
+
+def test_the_92_images_take_a_size_and_a_colour(tmp_path, shared_data):
+    """A network of small grey pictures is shown the images as it takes them."""
+    folder = shared_data / "kriegeskorte92"
+    plan = {
+        "subjects": [{"source": "torch.nn:Flatten", "name": "pixels"}],
+        "measures": [
+            {
+                "measure": "human-similarity",
+                "bootstrap": 0,
+                "stimuli": {"brain92": str(folder), "size": 28, "color": "grey"},
+            }
+        ],
+    }
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
+    (measure,) = load_plan(tmp_path / "plan.yaml").measures.values()
+    assert measure.stimuli.images.array.shape == (92, 1, 28, 28)
+    plan["measures"][0]["stimuli"]["colour"] = "grey"
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
+    with pytest.raises(AssayError, match=r"unknown key beside 'brain92'.*did you mean 'color'"):
+        load_plan(tmp_path / "plan.yaml")

@@ -213,6 +213,15 @@ def test_the_92_images_come_with_their_rdms(shared_data):
     np.testing.assert_allclose(brain.human.mean, brain.sessions.matrices.mean(0)[np.triu_indices(92, 1)], rtol=1e-12)
 
 
+def test_the_92_images_become_small_and_grey(shared_data):
+    whole = load_brain92(shared_data / "kriegeskorte92").images.array
+    small = load_brain92(shared_data / "kriegeskorte92", size=28, color="grey").images.array
+    assert small.shape == (92, 1, 28, 28)
+    grey = np.einsum("c,nchw->n", [0.299, 0.587, 0.114], whole) / 175**2  # luma of ITU-R 601
+    # Resizing keeps the mean but for rounding to bytes and for borders, of which the filter sees less.
+    np.testing.assert_allclose(small.mean((1, 2, 3)), grey, atol=0.01)
+
+
 def test_a_missing_subject_or_file_of_the_92_images_is_named(tmp_path, shared_data):
     source = shared_data / "kriegeskorte92"
     with pytest.raises(AssayError, match="is no folder"):

@@ -169,9 +169,9 @@ function of your own, which must give pictures of the same shape back, the same 
 HUMAN_STIMULI = """\
 ### Human stimuli
 
-Images, and the RDMs of people who saw them: `{brain92: FOLDER}` with the folder of the 92-image set; the path of that
-folder, or of one that holds the folders `images` and `rdms`; or a mapping with these keys, such as
-`{images: pictures, rdms: rdms.h5, size: 64, color: rgb}`.
+Images, and the RDMs of people who saw them: `{brain92: FOLDER}` with the folder of the 92-image set, for networks of
+small pictures with a `size`, and `color: grey`; the path of that folder, or of one that holds the folders `images` and
+`rdms`; or a mapping with these keys, such as `{images: pictures, rdms: rdms.h5, size: 64, color: rgb}`.
 """
 OBJECT_PICTURES = """\
 ### Object pictures

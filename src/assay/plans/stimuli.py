@@ -42,6 +42,7 @@ from assay.stimuli import (
     turning_objects,
 )
 from assay.stimuli.picture_files import PicturesDiffer
+from assay.stimuli.pictures import Color
 
 T = TypeVar("T")
 CONTROLS = ("natural", "pixel_fade", "contrast_fade")
@@ -84,10 +85,13 @@ def _human_stimuli(node: Node) -> HumanStimuli:
     entries = dict(node.items())
     if "brain92" not in entries:
         return build(_in_words_of_a_plan(load_human_stimuli, "'images' and 'rdms'"), node)
-    if len(entries) > 1:
-        node.fail("has more than 'brain92', which is the folder of the 92-image set and has no settings")
-    folder = entries["brain92"]
-    return _at(folder, lambda path: as_human_stimuli(load_brain92(path)), convert(folder, Path, {}))
+    folder = entries.pop("brain92")
+    kinds: dict[str, Any] = {"size": int | None, "color": Color | None}
+    for key, entry in entries.items():
+        if key not in kinds:
+            entry.fail(f"unknown key beside 'brain92', the folder of the 92-image set{nearest(key, kinds)}")
+    settings = {key: convert(entry, kinds[key], {}) for key, entry in entries.items()}
+    return _at(folder, lambda path: as_human_stimuli(load_brain92(path, **settings)), convert(folder, Path, {}))
 
 
 def _object_pictures(node: Node) -> ObjectPictures:

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from assay.core.errors import AssayError, nearest
 from assay.core.ties import mean_with_ties
 from assay.stimuli.images import Images
-from assay.stimuli.pictures import Array
+from assay.stimuli.pictures import Array, Color, picture_to_array
 from assay.stimuli.rdm_files import read_matlab
 from assay.stimuli.rdms import RdmSet
 
@@ -29,7 +30,7 @@ class Brain92:
     """The 92 images, their categories, and RDMs of the same images in the same order.
 
     Attributes:
-        images: The images, 92×3×175×175 in [0, 1]; their labels are names such as ``human face``.
+        images: The images in [0, 1], as they are 92×3×175×175; their labels are names such as ``human face``.
         categories: Whether each image belongs to a category, by its name (``animate``, ``face``, …).
         sessions: The human IT RDMs, 4 subjects × 2 sessions, named ``BE 1`` to ``TI 2``.
         monkey: The RDM of monkey IT.
@@ -61,12 +62,14 @@ class Brain92:
         return RdmSet(self.sessions.mean, ("human IT",), self.stimuli)
 
 
-def load_brain92(folder: str | Path) -> Brain92:
+def load_brain92(folder: str | Path, size: int | None = None, color: Color | None = None) -> Brain92:
     """Load the 92-image set from a folder with the ``.mat`` files of rsatoolbox's demonstration data.
 
     Args:
         folder: The folder with ``92_brainRDMs.mat`` (human RDMs) and ``Kriegeskorte_Neuron2008_supplementalData.mat``
             (images, categories, monkey RDM), and where wanted ``92_modelRDMs.mat`` and ``92_behavRDMs.mat``.
+        size: Side to which the images are resized, for networks of small pictures; 175 pixels by default, as they are.
+        color: ``grey`` to convert the images; they are ``rgb``.
 
     Kriegeskorte et al. 2008 (Neuron 60); Mur et al. 2013 (behaviour); data: rsatoolbox, MIT licence.
     """
@@ -83,6 +86,8 @@ def load_brain92(folder: str | Path) -> Brain92:
     labels = np.array([str(entry["category"][0]) for entry in entries])
     stimuli = tuple(f"{label} {number + 1}" for number, label in enumerate(labels))
     pictures = np.stack([entry["image"] for entry in entries]).transpose(0, 3, 1, 2)
+    if size is not None or color is not None:
+        pictures = np.stack([picture_to_array(Image.fromarray(entry["image"]), size, color) for entry in entries])
     names = [str(np.ravel(name)[0]) for name in _variable(published, "categoryLabels", _PICTURES).ravel()]
     members = _variable(published, "categoryVectors", _PICTURES).astype(bool)
     monkey = _variable(published, "RDMs_mIT_hIT_fig1", _PICTURES).ravel()[0]

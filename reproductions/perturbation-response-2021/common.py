@@ -14,7 +14,8 @@ HERE = Path(__file__).parent
 CORPORA = ("fashion", "cifar10")
 AUGMENTED = ("invariance-vgg", "invariance-resnet")
 PERTURBATIONS = ("rotation", "translation_x", "translation_y", "color_jitter")
-SCORES = ("random accuracy", "mean accuracy", "gi folded", "gi")
+SCORES = {"random accuracy": -1, "mean accuracy": -1, "gi folded": 1, "gi": 1}
+"""The scores of a curve, and whether each is expected to rise or fall with the gap."""
 BATCH = 128
 
 
@@ -27,6 +28,7 @@ class Scale:
         runs: How often so many batches are drawn, for each of ``counts``.
         counts: Numbers of batches whose curves are compared.
         draws: Resamples of the networks for the intervals.
+        permutations: Permutations of the networks for what the best of all measures has by chance.
         processes: Processes that share the GPU, of which more take each other's turns; 0 for this process itself.
         pictures: Inputs shown to the measures that are not curves.
         small: Whether it is done on few small networks of scikit-learn's digits, for the tests.
@@ -36,12 +38,13 @@ class Scale:
     runs: int = 20
     counts: tuple[int, ...] = (1, 2, 5, 10, 20, 39, 78)
     draws: int = 1000
+    permutations: int = 500
     processes: int = 5
     pictures: int = 1000
     small: bool = False
 
 
-SMALL = Scale(batches=1, runs=2, counts=(1,), draws=20, processes=0, pictures=100, small=True)
+SMALL = Scale(batches=1, runs=2, counts=(1,), draws=20, permutations=19, processes=0, pictures=100, small=True)
 
 
 def plan_of(name: str, folder: str, small: bool) -> CorpusPlan:
@@ -49,12 +52,10 @@ def plan_of(name: str, folder: str, small: bool) -> CorpusPlan:
     plan = replace(load_corpus_plan(HERE / f"{name}.yaml"), folder=f"{folder}/{name}")
     if not small:
         return plan
-    third = "augmentation" if "augmentation" in plan.grid else "batch_size"
-    levels = {"augmentation": ("none", "rotation full"), "batch_size": (20, 40)}[third]
-    grid = {"depth": (1, 2), "learning_rate": (0.01, 0.003), third: levels}
+    third = {"augmentation": ("none", "rotation full")} if "augmentation" in plan.grid else {"weight_decay": (0, 0.1)}
+    grid = {"batch_size": (20, 40), "learning_rate": (0.01, 0.003), **third}
     digits = replace(plan.data, path=Path(folder) / "digits.npz", train=120, test=60)
-    fixed = {**plan.fixed, "width": 4, "epochs": 1, "stop_accuracy": None, "precision": "float32"}
-    fixed |= {} if "batch_size" in grid else {"batch_size": 20}
+    fixed = {**plan.fixed, "depth": 1, "width": 4, "epochs": 1, "stop_accuracy": None, "precision": "float32"}
     return replace(plan, data=digits, grid=grid, fixed=fixed, device="cpu", at_once=2)
 
 

@@ -21,10 +21,12 @@ TITLES = {
     "invariance-vgg": "VGG",
     "invariance-resnet": "ResNet",
 }
-KINDS = {  # of measures, by what their names have in them
-    "the paper's": (r"\b(?:gi|pal) |mixup|DBI|(?:mean|random) accuracy", "tab:blue"),
+CHANCE = "95 % of the best of all by chance are below"
+KINDS = {  # of rows, by what their names have in them
+    "controls": (r"^control: ", "black"),
+    "the paper's": (r"\b(?:gi|pal) |mixup|DBI|davies-bouldin|(?:mean|random|end) accuracy", "tab:blue"),
     "straightness and invariance": (r"curvature|invariance", "tab:green"),
-    "others": (r"", "tab:gray"),
+    "other measures": (r"", "tab:gray"),
 }
 
 
@@ -37,47 +39,55 @@ def figures(out: Path) -> None:
     batches(out)
 
 
-def dots(ax: Any, table: pd.DataFrame, **colors: Any) -> None:
-    """Columns of measures, with intervals; dotted, what a measure that knows nothing stays below."""
+def dots(ax: Any, table: pd.DataFrame, colors: list[str]) -> None:
+    """CMI of distinct networks with its interval, and the chance of the best of all measures; controls are diamonds."""
     y = np.arange(len(table))
-    for below, (column, color) in enumerate(colors.items()):
-        spread = np.stack([table[column] - table[f"{column}_low"], table[f"{column}_high"] - table[column]])
-        ax.errorbar(100 * table[column], y - 0.25 * below, xerr=100 * spread, fmt="none", ecolor="0.75", lw=1)
-        ax.scatter(100 * table[column], y - 0.25 * below, c=color, s=16, zorder=3)
-    ax.axvline(100 * table["cmi_chance"].iloc[0], color="0.4", lw=0.8, ls=":", label="95 % of random orders")
+    value, color = 100 * table["cmi_distinct"], np.array(colors)
+    spread = 100 * np.stack([value / 100 - table["cmi_distinct_low"], table["cmi_distinct_high"] - value / 100])
+    ax.errorbar(value, y, xerr=spread, fmt="none", ecolor="0.75", lw=1)
+    for marker, of in (("o", table["kind"] == "measure"), ("D", table["kind"] == "control")):
+        ax.scatter(value[of], y[of], c=color[of], s=16, marker=marker, zorder=3)
+    ax.axvline(100 * table["chance"].iloc[0], color="0.3", lw=0.9, ls="--")
     ax.set_yticks(y, table["measure"], fontsize=7)
-    ax.set_xlim(left=0)
+    ax.set_ylim(-1, len(table))
     ax.spines[["top", "right"]].set_visible(False)
 
 
 def forest(out: Path) -> None:
-    """CMI of every measure on both corpora."""
-    figure, axes = plt.subplots(1, 2, figsize=(13, 10), layout="constrained")
+    """CMI of every measure and control on both corpora."""
+    figure, axes = plt.subplots(1, 2, figsize=(13, 11), layout="constrained")
     for ax, name in zip(axes, CORPORA, strict=True):
-        table = read(out, f"{name}_ranking").dropna(subset=["cmi"]).sort_values("cmi")
-        kind = [next(k for k, (words, _) in KINDS.items() if re.search(words, m)) for m in table["measure"]]
-        dots(ax, table, cmi=[KINDS[k][1] for k in kind])
-        ax.set(xlabel="conditional mutual information × 100, as PGDL counts", ylim=(-1, len(table)))
+        table = read(out, f"{name}_ranking").dropna(subset=["cmi_distinct"]).iloc[::-1].reset_index(drop=True)
+        kinds = [next(k for k, (words, _) in KINDS.items() if re.search(words, m)) for m in table["measure"]]
+        dots(ax, table, [KINDS[k][1] for k in kinds])
+        ax.set(xlabel="CMI × 100 over pairs of distinct networks, 95 % intervals", xlim=(0, None))
         ax.set_title(f"{TITLES[name]}: {int(table['n'].iloc[0])} networks")
     for k, (_, color) in KINDS.items():
-        axes[1].scatter([], [], c=color, s=16, label=k)
+        axes[1].scatter([], [], c=color, s=16, marker="D" if k == "controls" else "o", label=k)
+    axes[1].plot([], [], color="0.3", lw=0.9, ls="--", label=CHANCE)
     axes[1].legend(loc="lower right", frameon=False)
     save(figure, out, "table_1")
 
 
 def augmented(out: Path) -> None:
-    """CMI of the scores of curves under four perturbations, of networks with and without augmentation."""
-    table = read(out, "invariance_ranking").dropna(subset=["cmi"])
-    figure, axes = plt.subplots(2, 4, figsize=(13, 4), layout="constrained", sharex=True, sharey=True)
+    """CMI of the scores of curves, and of the controls, under four perturbations."""
+    table = read(out, "invariance_ranking").dropna(subset=["cmi_distinct"])
+    shown = {"control: training accuracy": "black", "control: augmentation level": "black"}
+    shown |= dict.fromkeys(SCORES, "tab:blue")
+    figure, axes = plt.subplots(2, 4, figsize=(13, 4.6), layout="constrained", sharex=True, sharey=True)
     for row, name in zip(axes, AUGMENTED, strict=True):
         for ax, kind in zip(row, PERTURBATIONS, strict=True):
             cell = table[(table["corpus"] == name) & (table["perturbation"] == kind)].set_index("measure")
-            cell = cell.loc[[score for score in SCORES if score in cell.index]].reset_index()
             if len(cell):
-                dots(ax, cell, cmi="tab:blue", cmi_distinct="tab:orange")
-                ax.set_title(f"{TITLES[name]}, {kind}: {int(cell['n'].iloc[0])} networks", fontsize=8)
-    legend = "blue: as PGDL counts, dotted: 95 % of random orders are below; orange: without self-pairs"
-    figure.supxlabel(f"CMI × 100; {legend}", fontsize=9)
+                cell = cell.reindex([*shown]).reset_index()
+                cell["kind"] = cell["kind"].fillna("control")  # a control that does not vary has no row
+                cell["chance"] = cell["chance"].max()
+                dots(ax, cell, list(shown.values()))
+                ax.scatter(100 * cell["cmi"], np.arange(len(cell)), facecolors="none", edgecolors="tab:orange", s=30)
+                ax.set_title(f"{TITLES[name]}, {kind}: {int(cell['n'].max())} networks", fontsize=8)
+    axes[0, 0].set_xlim(0, 100 * table["cmi_distinct_high"].max())  # shared by all
+    legend = f"filled: over pairs of distinct networks; rings: as PGDL counts; dashed: {CHANCE}"
+    figure.supxlabel(f"CMI × 100. Black: controls; {legend}", fontsize=9)
     save(figure, out, "table_3")
 
 

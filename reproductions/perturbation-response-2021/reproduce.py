@@ -25,6 +25,7 @@ from typing import Any
 
 import pandas as pd
 import torch
+from asked import FAMILIES, WEIGHT_DRAWS
 from common import AUGMENTED, BATCH, CORPORA, HERE, PERTURBATIONS, SMALL, Scale, plan_of, write, write_digits
 from drawing import figures
 from response_measures import GI_OF_BATCH, PerturbedAccuracy, ResponseByBatch
@@ -45,7 +46,7 @@ from assay import (
     gi_score,
 )
 from assay.core.determinism import Arithmetic
-from assay.stimuli import Family, Gratings, Images, Labelled, ParametricTest, camera_sequences
+from assay.stimuli import Gratings, Images, Labelled, ParametricTest, camera_sequences
 from assay.studies import TrainedCorpus, train_corpus
 from assay.studies.prediction import NAMES
 
@@ -72,13 +73,8 @@ def measures_of(train: Labelled, scale: Scale) -> dict[str, Measure]:
     """The measures of every network: first mixup of the input and of the first layer, as the paper has it."""
     channels, size = train.shape[0], train.shape[1]
     pictures = Images(train.sample(scale.pictures, 0).inputs)
-    families = (
-        Family("rotation", tuple(range(-40, 41, 10))),
-        Family("translation_x", tuple(range(-6, 7, 2))),
-        Family("scale", (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3)),
-    )
     clips = camera_sequences(size, color="grey" if channels == 1 else "rgb", pictures=1 if scale.small else None)
-    gratings = Gratings(size, channels=channels, **({"orientations": 5, "phases": 8} if scale.small else {}))
+    gratings = Gratings(size, channels=channels, **({"orientations": 5, "phases": 4} if scale.small else {}))
     few: dict[str, Any] = {"samples": scale.pictures, "bootstrap": 0, "batch_size": 1024}
     units: dict[str, Any] = {"units": "centre", "bootstrap": 0, "batch_size": 2048}
     samples = scale.batches * BATCH
@@ -87,12 +83,12 @@ def measures_of(train: Labelled, scale: Scale) -> dict[str, Measure]:
         "clusters": ClusterSeparation(train, bootstrap=0),
         "norms": Norms(),
         "margins": Margins(train, **few),
-        "sharpness": Sharpness(train, draws=3, steps=3 if scale.small else 10, **few),
+        "sharpness": Sharpness(train, draws=WEIGHT_DRAWS, steps=3 if scale.small else 10, **few),
         "augmentation": AugmentationRobustness(train, **few),
         "straightness": Straightness(clips),
         "invariance to gratings": Invariance(gratings, **units),
         "invariance to transformations": Invariance(
-            ParametricTest(pictures, families[:1] if scale.small else families), **units
+            ParametricTest(pictures, FAMILIES[:1] if scale.small else FAMILIES), **units
         ),
     }
 
@@ -153,7 +149,7 @@ def ask_augmented(name: str, out: Path, folder: str, scale: Scale) -> None:
     start = time.perf_counter()
     corpus = train_corpus(plan_of(name, folder, scale.small))
     log.info("%s: %d networks in %.0f s", name, len(corpus), time.perf_counter() - start)
-    table = pd.concat([perturbed(corpus, kind, scale) for kind in PERTURBATIONS])
+    table = pd.concat([perturbed(corpus, kind, scale) for kind in PERTURBATIONS[: 1 if scale.small else None]])
     log.info("%s: asked, in %.0f s with training", name, time.perf_counter() - start)
     write(out, f"{name}_networks", table.sort_values("network", kind="stable"))
 

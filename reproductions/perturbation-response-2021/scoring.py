@@ -9,21 +9,29 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from asked import expected_and_budget
 from common import AUGMENTED, CORPORA, HERE, SCORES, Scale, read, write
 
 from assay.stats.bootstrap import multinomial_counts, percentile_interval
+from assay.stats.multiplicity import holm
 from assay.studies import (
     ConditionalMutualInformation,
     Scoring,
-    chance_level,
     compare_measures,
     conditional_mutual_information,
+    control_columns,
+    control_predictors,
+    judge,
     load_corpus_plan,
+    partial_correlations,
     rank,
 )
+from assay.studies.controls import CONTROL
 from assay.studies.prediction import with_combinations
 
 ENOUGH = 0.8  # of the training data as shown: the paper's rule for its second experiment
+TEST_PICTURES = 10_000  # of Fashion-MNIST and of CIFAR-10
+BASELINE = "mixup"  # the paper's own, which the others are compared with
 
 
 def tables(out: Path, scale: Scale) -> None:
@@ -35,17 +43,29 @@ def tables(out: Path, scale: Scale) -> None:
 
 
 def table_one(name: str, out: Path, scale: Scale) -> None:
-    """Score every measure of the networks of a corpus (their Table 1; Figure 3, below)."""
+    """Judge every measure of the networks of a corpus (their Table 1; Figure 3, below)."""
     table = read(out, f"{name}_networks")
     hyper = [h for h in load_corpus_plan(HERE / f"{name}.yaml").grid if h in table]
     gap, grid = table["gap"], table[hyper]
-    numbers = with_combinations(table.iloc[:, table.columns.get_loc("status") + 1 :])  # the measures come last
-    ranking = rank(numbers, gap, grid, Scoring(draws=scale.draws))
-    write(out, f"{name}_ranking", ranking.assign(cmi_chance=chance_level(gap, grid, "cmi", draws=2 * scale.draws)))
-    whole = numbers[ranking["measure"][ranking["status"] == "ok"]]
-    write(out, f"{name}_comparisons", compared("mixup", whole, gap, grid, scale))
+    first = table.columns.get_loc("status") + 1  # the measures come last
+    numbers = with_combinations(table.iloc[:, first:]).set_index(table["network"])
+    expected, budgets = expected_and_budget(numbers, name, scale)
+    judged = judge(table.iloc[:, :first], numbers, hyper, scoring(scale), None, expected, budgets)
+    write(out, f"{name}_ranking", judged.ranking)
+    write(out, f"{name}_test_error", judged.test_error)
+    if len(judged.combined):  # else there are too few networks
+        write(out, f"{name}_combined", judged.combined)
+    ranked = judged.ranking[judged.ranking["status"] == "ok"]
+    best = ranked["measure"][ranked["kind"] == "measure"].iloc[0]
+    whole = numbers.reset_index(drop=True).join(control_predictors(table, hyper))[ranked["measure"]]
+    write(out, f"{name}_comparisons", compared([BASELINE, best], whole, gap, grid, scale))
     write(out, f"{name}_gap", pd.DataFrame(explained(gap, grid)))
     write(out, f"{name}_batches", pd.DataFrame(by_count(read(out, f"{name}_gi_by_batch"), gap, grid, scale)))
+
+
+def scoring(scale: Scale) -> Scoring:
+    """How measures are scored."""
+    return Scoring(draws=scale.draws, permutations=scale.permutations, test_size=TEST_PICTURES)
 
 
 def explained(gap: pd.Series, hyper: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -54,15 +74,27 @@ def explained(gap: pd.Series, hyper: pd.DataFrame) -> Iterator[dict[str, Any]]:
         yield {"hyper-parameter": name, "share": gap.groupby(levels).transform("mean").var() / gap.var()}
 
 
-def compared(one: str, numbers: pd.DataFrame, gap: pd.Series, hyper: pd.DataFrame, scale: Scale) -> pd.DataFrame:
-    """One measure compared with each other under the same resamples, as PGDL scores and without self-pairs."""
-    numbers = numbers[[one, *numbers.columns.drop(one)]]
-    comparisons = []
-    for self_pairs in (True, False):
+def compared(
+    chosen: list[str], numbers: pd.DataFrame, gap: pd.Series, hyper: pd.DataFrame, scale: Scale
+) -> pd.DataFrame:
+    """Each chosen measure compared with every other by paired differences of CMI without pairs of one with itself.
+
+    ``p_max`` holds for all pairs of all measures at once, ``p_holm`` for the comparisons of the first chosen measure
+    alone. Columns that begin with ``pgdl_`` are of CMI as PGDL counts. A pair of two chosen
+    measures has one row.
+    """
+    numbers = numbers[list(dict.fromkeys([*chosen, *numbers.columns]))]
+    by_count = []
+    for self_pairs in (False, True):
         statistic = ConditionalMutualInformation(self_pairs=self_pairs)
         pairs = compare_measures(numbers, gap, hyper, statistic, draws=scale.draws)
-        comparisons.append(pairs[pairs["measure"] == one].assign(self_pairs=self_pairs))
-    return pd.concat(comparisons, ignore_index=True)
+        by_count.append(pairs[pairs["measure"].isin(chosen)].reset_index(drop=True))
+    distinct, pgdl = by_count
+    named = distinct["measure"] == chosen[0]
+    distinct["p_holm"] = np.nan
+    distinct.loc[named, "p_holm"] = holm(distinct.loc[named, "p"].to_numpy())
+    beside = pgdl[["difference", "low", "high", "p", "p_max"]].add_prefix("pgdl_")
+    return distinct.join(beside)
 
 
 def by_count(batches: pd.DataFrame, gap: pd.Series, hyper: pd.DataFrame, scale: Scale) -> Iterator[dict[str, Any]]:
@@ -99,19 +131,28 @@ def equal_mixup(name: str, out: Path, scale: Scale) -> Iterator[dict[str, Any]]:
 
 
 def table_three(out: Path, scale: Scale) -> None:
-    """Which score predicts how well a network generalizes to perturbed test data, and Gi compared with the others."""
+    """Which score predicts how well a network generalizes to perturbed test data, and Gi compared with the others.
+
+    CMI is conditioned on the hyper-parameters that the paper names, and the level of augmentation is not among them:
+    it is a control, as is the exact accuracy on the training data as shown.
+    """
     cells, pairs = [], []
     for name in AUGMENTED:
-        table = read(out, f"{name}_networks")
-        plan = load_corpus_plan(HERE / f"{name}.yaml")
-        hyper = [h for h in plan.grid if h != "augmentation" and h in table]
+        table = read(out, f"{name}_networks").rename(columns={"trained_accuracy": "train_accuracy"})
+        hyper = [h for h in load_corpus_plan(HERE / f"{name}.yaml").grid if h in table]
+        conditions = [h for h in hyper if h != "augmentation"]
         for kind, rows in table.groupby("perturbation", sort=False):
-            good = rows if scale.small else rows[rows["trained_accuracy"] >= ENOUGH]
+            good = rows if scale.small else rows[rows["train_accuracy"] >= ENOUGH]
             good = good.reset_index(drop=True)
-            ranked = rank(good[list(SCORES)], good["gap"], good[hyper], Scoring(draws=scale.draws))
+            scores = good[list(SCORES)]
+            numbers = scores.join(control_predictors(good, hyper))
+            ranked = rank(numbers, good["gap"], good[conditions], scoring(scale), SCORES)
+            ranked.insert(1, "kind", np.where(ranked["measure"].str.startswith(CONTROL), "control", "measure"))
+            partial = partial_correlations(scores, good["gap"], control_columns(good, hyper))
+            ranked = ranked.join(partial, on="measure")
             if "cmi" in ranked:  # else there are too few networks
-                ranked["cmi_chance"] = chance_level(good["gap"], good[hyper], "cmi", draws=2 * scale.draws)
-                comparisons = compared("gi", good[list(SCORES)], good["gap"], good[hyper], scale)
+                whole = numbers[ranked["measure"][ranked["status"] == "ok"]]
+                comparisons = compared(["gi"], whole, good["gap"], good[conditions], scale)
                 pairs.append(comparisons.assign(corpus=name, perturbation=kind))
             cells.append(ranked.assign(corpus=name, perturbation=kind))
     write(out, "invariance_ranking", pd.concat(cells, ignore_index=True))

@@ -108,7 +108,7 @@ def study(
         except AssayError as error:
             raise AssayError(f"{first.name} × {label}: {error}") from error
     done = evaluate(corpus.subjects(), measures, run, processes=processes, ray=ray, plan=plan)
-    found, keys, budgets = _predictors(done, measures, corpus.networks)
+    found, keys, budgets = predictors_and_keys(done, measures, corpus.networks)
     directions = {name: key.direction for name, key in keys.items()}
     test = corpus.test
     scoring = scoring or Scoring()
@@ -242,10 +242,10 @@ def _compared(ranking: pd.DataFrame, predictors: pd.DataFrame, table: pd.DataFra
 
 def predictors(run: Run, measures: Mapping[str, Measure], networks: list[str]) -> pd.DataFrame:
     """One row per network, one column per number its measures give; NaN where one is not done."""
-    return _predictors(run, measures, networks)[0]
+    return predictors_and_keys(run, measures, networks)[0]
 
 
-def _predictors(
+def predictors_and_keys(
     run: Run, measures: Mapping[str, Measure], networks: list[str]
 ) -> tuple[pd.DataFrame, dict[str, Predictor], dict[str, str]]:
     """The numbers of all networks, which predictor each column is, and what it rests on."""

@@ -1,0 +1,212 @@
+"""One table of every family of measures as predictors of the generalization gap, of the same 528 networks.
+
+    cd reproductions/what-predicts-generalization
+    python reproduce.py fashion --seeds 0      # train and measure the networks of one seed (on a GPU); so for each
+    python reproduce.py tables                 # score them, on any machine
+
+The first argument names a plan beside this file. What was measured of the networks of a seed is a table of its own,
+``tables/CORPUS_SEED.csv``, so that seeds can be done one after another and on different machines. With --small, a few
+networks learn scikit-learn's digits on a CPU for a moment, for the tests: nothing follows from them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from assay import (
+    AugmentationRobustness,
+    ClusterSeparation,
+    HumanSimilarity,
+    InitialDistance,
+    Invariance,
+    MarginBounds,
+    Margins,
+    Measure,
+    Norms,
+    PacBayes,
+    PerturbationResponse,
+    Straightness,
+    TrainingSpeed,
+    evaluate,
+)
+from assay.core.determinism import Arithmetic
+from assay.stimuli import Family, Gratings, Images, Labelled, ParametricTest, camera_sequences, load_brain92
+from assay.studies import CorpusPlan, TrainedCorpus, load_corpus_plan, train_corpus
+from assay.studies.prediction import judge, predictors_and_keys
+from assay.studies.ranking import Scoring
+
+log = logging.getLogger("reproduce")
+HERE = Path(__file__).parent
+CORPORA = ("fashion", "cifar10", "adversarial")
+FAMILIES = {
+    "perturbation": "perturbation response",
+    "clusters": "perturbation response",
+    "augmentation": "perturbation response",
+    "norms": "complexity",
+    "margin-bounds": "complexity",
+    "distance": "complexity",
+    "pac-bayes": "sharpness",
+    "margins": "margins",
+    "training-speed": "training speed",
+    "straightness": "straightness",
+    "gratings": "invariance",
+    "transformations": "invariance",
+    "human-similarity": "human similarity",
+}
+"""The family of each measure that is asked."""
+
+
+def plan_of(name: str, seeds: list[int], folder: Path, small: bool) -> CorpusPlan:
+    """The plan of a corpus for some of its seeds."""
+    plan = load_corpus_plan(HERE / f"{name}.yaml")
+    plan = replace(
+        plan, grid={**plan.grid, "seed": tuple(seeds)}, folder=str(folder / name / "-".join(map(str, seeds)))
+    )
+    if not small:
+        return plan
+    grid = {"width": (4, 6), "batch_size": (20, 40), "seed": tuple(seeds)}
+    fixed = {**plan.fixed, "depth": 1, "epochs": 1, "stop_loss": None, "precision": "float32", "skips": True}
+    digits = replace(plan.data, path=folder / "digits.npz", train=120, test=60)
+    return replace(plan, data=digits, grid=grid, fixed=fixed, device="cpu", at_once=4)
+
+
+def measures_of(train: Labelled, humans: Path | None, small: bool) -> dict[str, Measure]:
+    """All measures; those of labelled data are shown as many inputs each."""
+    channels, size = train.shape[0], train.shape[1]
+    few = {"samples": 60 if small else 2000, "bootstrap": 0}
+    pictures = Images(train.sample(100 if small else 1000, 0).inputs)
+    families = (
+        Family("rotation", tuple(range(-40, 41, 10))),
+        Family("translation_x", tuple(range(-6, 7, 2))),
+        Family("scale", (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3)),
+    )
+    clips = camera_sequences(size, color="grey" if channels == 1 else "rgb", pictures=1 if small else None)
+    gratings = Gratings(size, channels=channels, **({"orientations": 5, "phases": 8} if small else {}))
+    layers = {"units": "centre", "bootstrap": 0}
+    asked: dict[str, Measure] = {
+        "perturbation": PerturbationResponse(train, ("intra", "inter"), (0, 1), **few),
+        "clusters": ClusterSeparation(train, bootstrap=0),
+        "augmentation": AugmentationRobustness(train, **few),
+        "norms": Norms(),
+        "margin-bounds": MarginBounds(train, **few),
+        "distance": InitialDistance(),
+        "pac-bayes": PacBayes(train, draws=2 if small else 10, **few),
+        "margins": Margins(train, **few),
+        "training-speed": TrainingSpeed(),
+        "straightness": Straightness(clips),
+        "gratings": Invariance(gratings, **layers),
+        "transformations": Invariance(ParametricTest(pictures, families[:1] if small else families), **layers),
+    }
+    if humans is not None:
+        seen = load_brain92(humans, size=size, color="grey" if channels == 1 else None)
+        asked["human-similarity"] = HumanSimilarity(seen, bootstrap=0)
+    assert asked.keys() <= FAMILIES.keys()
+    return asked
+
+
+def ask(name: str, seeds: list[int], given: argparse.Namespace) -> None:
+    """Train the networks of some seeds, ask everything of each, and write what they answered."""
+    start = time.perf_counter()
+    corpus = train_corpus(plan_of(name, seeds, given.corpora, given.small))
+    trained = time.perf_counter() - start
+    log.info("%s: %d networks in %.0f s, %d left out", name, len(corpus), trained, len(corpus.left_out))
+    start = time.perf_counter()
+    measures = measures_of(corpus.train, given.humans, given.small)
+    answers, about = asked(corpus, measures, given.processes)
+    log.info("%s: asked in %.0f s", name, time.perf_counter() - start)
+    write(given.out, f"{name}_predictors", about)
+    table = corpus.table.merge(answers, left_on="network", right_index=True)
+    for seed, rows in table.groupby("seed"):
+        write(given.out, f"{name}_{seed}", rows.assign(network=[f"{n}-{seed}" for n in rows["network"]]))
+    took = {"training": trained, "asking": time.perf_counter() - start, "networks": len(corpus)}
+    left_out = len(corpus.left_out)
+    write(given.out, f"{name}_{'-'.join(map(str, seeds))}_seconds", pd.DataFrame([took | {"left_out": left_out}]))
+
+
+def asked(corpus: TrainedCorpus, measures: dict[str, Measure], processes: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The predictors of every network; and of each predictor its family, expected direction, and what it rests on."""
+    arithmetic = replace(Arithmetic.here(), threads=1) if processes else Arithmetic.here()
+    with arithmetic.used():
+        run = evaluate(corpus.subjects(), measures, corpus.folder.path("asked"), processes=processes)
+    for cell in run.failures:
+        log.warning("%s × %s: %s", cell.subject, cell.measure, cell.error)
+    numbers, keys, budgets = predictors_and_keys(run, measures, corpus.networks)
+    of = {str(key): label for label in measures for rows in [run.table(label)] if len(rows)
+          for key in measures[label].predictors(rows[rows["subject"] == rows["subject"].iloc[0]])}  # fmt: skip
+    families = [FAMILIES.get(of.get(str(key), ""), "combination") for key in keys.values()]
+    directions = [key.direction for key in keys.values()]
+    about = {"measure": list(keys), "family": families, "direction": directions, "budget": [budgets[k] for k in keys]}
+    return numbers, pd.DataFrame(about)
+
+
+def tables(given: argparse.Namespace) -> None:
+    """Score the predictors of each corpus, all its seeds together."""
+    for name in CORPORA:
+        files = sorted((given.out / "tables").glob(f"{name}_[0-9].csv"))
+        if not files:
+            continue
+        table = pd.concat([pd.read_csv(file) for file in files], ignore_index=True)
+        plan = load_corpus_plan(HERE / f"{name}.yaml")
+        hyper = [h for h in plan.grid if h in table and h != "seed" and table[h].nunique() > 1]
+        numbers = table.iloc[:, table.columns.get_loc("status") + 1 :].set_index(table["network"])
+        draws, permutations = (20, 19) if given.small else (1000, 1000)
+        scoring = Scoring(draws=draws, permutations=permutations, test_size=60 if given.small else 10_000)
+        about = pd.read_csv(given.out / "tables" / f"{name}_predictors.csv").fillna("").set_index("measure")
+        directions, budgets = about["direction"].astype(int).to_dict(), about["budget"].to_dict()
+        study = judge(table, numbers, hyper, scoring, {"corpus": name}, directions, budgets)
+        for part in ("ranking", "test_error", "comparisons", "combined"):
+            if len(found := getattr(study, part)):
+                write(given.out, f"{name}_{part}", found)
+
+
+def write(out: Path, name: str, table: pd.DataFrame) -> None:
+    """Write a table."""
+    (out / "tables").mkdir(parents=True, exist_ok=True)
+    table.to_csv(out / "tables" / f"{name}.csv", index=False, float_format="%.9g")
+
+
+def write_digits(folder: Path) -> None:
+    """Write scikit-learn's digits, 8×8, as a data set."""
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    pictures = (digits.images * (255 / 16)).astype(np.uint8)[..., None]
+    folder.mkdir(parents=True, exist_ok=True)
+    np.savez(
+        folder / "digits.npz",
+        train_images=pictures[:1200],
+        train_labels=digits.target[:1200],
+        test_images=pictures[1200:],
+        test_labels=digits.target[1200:],
+    )
+
+
+def main() -> None:
+    """One corpus, or the scores of all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=[*CORPORA, "tables"])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--out", type=Path, default=HERE)
+    parser.add_argument("--corpora", type=Path, default=HERE / "runs", help="where the networks go")
+    parser.add_argument("--humans", type=Path, help="folder of the 92-image set, for the similarity to people")
+    parser.add_argument("--processes", type=int, default=0, help="processes that share the GPU")
+    parser.add_argument("--small", action="store_true")
+    given = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    if given.small:
+        write_digits(given.corpora)
+    if given.part == "tables":
+        tables(given)
+    else:
+        ask(given.part, given.seeds, given)
+
+
+if __name__ == "__main__":
+    main()

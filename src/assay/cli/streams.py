@@ -36,12 +36,17 @@ def open_streams() -> None:
 
 
 class _Unread(io.FileIO):
-    """A file that takes all that is written to it, though the reader of its pipe may be gone, as ``head`` is early."""
+    """A file that takes all that is written to it, though the reader of its pipe may be gone, as ``head`` is early.
+
+    Standard error also takes what a full disk does not: there is nowhere else to say it, and the exit code does.
+    """
 
     def write(self, data: Any, /) -> int:
         try:
             return super().write(data)
-        except BrokenPipeError:
+        except OSError as error:
+            if not isinstance(error, BrokenPipeError) and self.fileno() != 2:
+                raise
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self.fileno())
             os.close(nowhere)

@@ -49,9 +49,10 @@ class Split:
     ``Subject(compile=True)`` the rest is compiled for any batch size, and kept if it gives the same numbers.
 
     Example:
+        >>> import torch
         >>> from torch import nn
-        >>> net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
         >>> from assay import Subject
+        >>> net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
         >>> split = Subject(net).split("1")
         >>> x = torch.ones(5, 3)
         >>> output, carried = split.prefix(x)

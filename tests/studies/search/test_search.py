@@ -163,7 +163,7 @@ def test_a_trial_that_raises_is_one_sentence_and_the_others_run(tmp_path):
     odd = found.trials["width"] % 2 == 1
     assert odd.any() and (~odd).any()
     assert (found.trials["status"] == np.where(odd, "failed", "complete")).all()
-    assert set(found.trials["error"][odd]) == {"RuntimeError: odd widths do not work"}
+    assert set(found.trials["error"][odd]) == {"RuntimeError: odd widths do not work here"}  # in one line
     page = write_page(found)
     assert "odd widths do not work" in page and "networks_of_mine.py" in page  # with where it happened
     # Its code is mended: only what failed is tried again, with the same hyper-parameters.

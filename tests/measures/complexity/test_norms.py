@@ -536,3 +536,21 @@ def test_networks_without_norms_are_errors():
         Norms(shape=(2,))(Subject(broken))
     with pytest.raises(AssayError, match="convolution='fft' is not 'reshaped' or 'circular'"):
         Norms(convolution="fft")  # type: ignore[arg-type]
+
+
+class Ragged(nn.Module):
+    """Returns a nested tensor, whose parts may have unequal lengths."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 2)
+
+    def forward(self, x):
+        return torch.nested.nested_tensor(list(self.linear(x).unbind()), layout=torch.strided)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_a_network_that_returns_a_nested_tensor_has_the_norms_of_one_that_does_not():
+    net = Ragged()
+    found, expected = (Norms()(Subject(module, example=(3,))) for module in (net, net.linear))
+    assert value(found, "parameter norm") == value(expected, "parameter norm")

@@ -69,7 +69,8 @@ def affine_layers(subject: Subject, shape: tuple[int, ...] | Batch | None = None
         names = {layer.sources.get(key) for layer in layers for key in ("weight", "bias")}
         own = {name: t for name, t in subject.module.named_buffers() if name in names}
     unreached = [name for name, t in own.items() if t.dim() > 1 and name not in trace.used]
-    return Affine(layers, own, output.sum().item(), trace.unsupported, unreached)
+    parts = output.unbind() if output.is_nested else (output,)  # of unequal lengths, which torch does not sum
+    return Affine(layers, own, sum(part.sum().item() for part in parts), trace.unsupported, unreached)
 
 
 def _of_onnxruntime(module: OnnxRuntimeNetwork) -> Affine:

@@ -94,3 +94,12 @@ def test_numbers_of_another_kind_are_errors_in_words(folder, wrong):
 def test_a_tokenizer_in_the_home_folder_is_found(folder, monkeypatch):
     monkeypatch.setenv("HOME", str(folder))
     assert load_texts("~/texts.txt", "~/tokenizer.json").texts
+
+
+def test_a_tokenizer_that_fails_at_a_text_is_one_sentence(tmp_path):
+    tokenizers = pytest.importorskip("tokenizers")
+    lacking = tokenizers.Tokenizer(tokenizers.models.WordLevel({"known": 0}, unk_token="[UNK]"))
+    lacking.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "texts.txt").write_text("other words\n")
+    with pytest.raises(AssayError, match=r"tokenizer\.json' cannot make tokens of a text \(.*UNK"):
+        load_texts(tmp_path / "texts.txt", str(tmp_path / "tokenizer.json"))

@@ -57,4 +57,11 @@ def load_tokenizer(tokenizer: str | Path) -> Any:
             made = transformers.AutoTokenizer.from_pretrained(str(tokenizer), trust_remote_code=False)
     except Exception as error:  # a folder, a file or the hub: transformers raises whatever it meets
         raise AssayError(f"{where} cannot be loaded ({first_line(error)})") from error
-    return lambda text: made(text)["input_ids"]
+
+    def encode(text: str) -> Any:
+        try:
+            return made(text)["input_ids"]
+        except Exception as error:  # a damaged file may be found out only here
+            raise AssayError(f"{where} cannot make tokens of a text ({first_line(error)})") from error
+
+    return encode

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils import _pytree as pytree
 
 from assay.core.determinism import reproducible
 
 EXACT, COARSE = 1e-3, 2e-2  # of the largest output: rounding of float32, and of 10-bit or shorter mantissas, with room
+UNCHANGED, MANY_LAYERS = 1e-4, 5e-2  # the same where no operation is another one, and over all layers of a network
 
 
 def agree(ours: Callable[[], Tensor], theirs: Callable[[], Tensor]) -> bool:
@@ -33,3 +36,33 @@ def agree(ours: Callable[[], Tensor], theirs: Callable[[], Tensor]) -> bool:
     scale = float(finite.amax().clamp_min(1.0)) if finite.numel() else 1.0
     share = EXACT if b.dtype in (torch.float32, torch.float64) else COARSE
     return torch.allclose(a, b, rtol=0, atol=share * scale, equal_nan=True)
+
+
+def require_same(ours: Any, theirs: Any, *, recomputed: bool = True) -> None:
+    """Raise where two nested outputs differ by more than rounding.
+
+    Formula: |aᵢ − bᵢ| ≤ τ·max(1, maxⱼ|bⱼ|) for all i. τ is 0.0001 for float32 and float64 by the same operations, 0.001
+    if they are ``recomputed`` by others, and 0.05 for shorter types, or for others in TF32. The first tensor tells.
+
+    Example:
+        >>> require_same([torch.ones(2)], [torch.ones(2) + 0.0005])
+        >>> require_same([torch.ones(2)], [torch.ones(2) + 0.0005], recomputed=False)
+        Traceback (most recent call last):
+        AssertionError: Tensor-likes are not close!
+        ...
+    """
+    pairs = list(zip(pytree.tree_leaves(ours), pytree.tree_leaves(theirs), strict=True))
+    first = next((b for _, b in pairs if isinstance(b, Tensor)), None)
+    whole = first is not None and first.dtype in (torch.float32, torch.float64)
+    if first is not None and recomputed:
+        whole = whole and not (first.dtype == torch.float32 and _in_tf32(first.device))
+    share = (EXACT if recomputed else UNCHANGED) if whole else MANY_LAYERS
+    for a, b in pairs:
+        if isinstance(b, Tensor):
+            finite = b[b.isfinite()].abs() if b.is_floating_point() else b.new_zeros(0)
+            scale = max(1.0, finite.amax().item()) if finite.numel() else 1.0
+            torch.testing.assert_close(a, b, rtol=0, atol=share * scale, equal_nan=True)
+
+
+def _in_tf32(device: torch.device) -> bool:
+    return device.type == "cuda" and (torch.backends.cudnn.allow_tf32 or torch.backends.cuda.matmul.allow_tf32)

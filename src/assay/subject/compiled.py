@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx
-from torch.utils import _pytree as pytree
 
+from assay.subject.agreement import require_same
 from assay.subject.silence import silence
 
 _AFFINE = {
@@ -20,7 +20,6 @@ _AFFINE = {
 }
 BACKEND = "inductor"
 _BATCH_NORM = torch.ops.aten.batch_norm.default
-EXACT, COARSE = 1e-3, 5e-2  # of the largest value: float32 in another order, and mantissas of 10 bits or fewer
 
 
 def compiled(module: fx.GraphModule, example: Sequence[Any]) -> Callable[..., Any]:
@@ -38,24 +37,6 @@ def compiled(module: fx.GraphModule, example: Sequence[Any]) -> Callable[..., An
 
 def _copies(values: Sequence[Any]) -> list[Any]:
     return [value.clone() if isinstance(value, Tensor) else value for value in values]
-
-
-def require_same(ours: Any, theirs: Any, exact: float = EXACT) -> None:
-    """Raise where two nested outputs differ by more than the rounding of their types.
-
-    Formula: |aᵢ − bᵢ| ≤ τ·max(1, maxⱼ|bⱼ|) for all i. τ is ``exact`` for float32 and float64, and 0.05 for shorter
-    types and where the products of float32 are taken in TF32.
-    """
-    for a, b in zip(pytree.tree_leaves(ours), pytree.tree_leaves(theirs), strict=True):
-        if isinstance(b, Tensor):
-            whole = b.dtype == torch.float64 or (b.dtype == torch.float32 and not _in_tf32(b.device))
-            finite = b[b.isfinite()].abs() if b.is_floating_point() else b.new_zeros(0)
-            scale = max(1.0, finite.amax().item()) if finite.numel() else 1.0
-            torch.testing.assert_close(a, b, rtol=0, atol=(exact if whole else COARSE) * scale, equal_nan=True)
-
-
-def _in_tf32(device: torch.device) -> bool:
-    return device.type == "cuda" and (torch.backends.cudnn.allow_tf32 or torch.backends.cuda.matmul.allow_tf32)
 
 
 def folded(module: fx.GraphModule) -> fx.GraphModule:

@@ -10,7 +10,8 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from assay.core.arrays import batch_length, batch_rows, cloned, tensors_in
-from assay.subject.compiled import compiled, require_same
+from assay.subject.agreement import require_same
+from assay.subject.compiled import compiled
 from assay.subject.dry_run import DryRun
 from assay.subject.graph import Graph, Graphs, batch_signature, capture, draws, recording
 from assay.subject.network import Network

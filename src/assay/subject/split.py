@@ -10,7 +10,7 @@ from torch import Tensor
 
 from assay.core.arrays import batch_length, batch_rows, first_tensor, with_first_tensor
 from assay.core.errors import AssayError, first_line
-from assay.subject.compiled import EXACT, require_same
+from assay.subject.agreement import require_same
 from assay.subject.dry_run import OUTPUT, DryRun
 from assay.subject.graph import CapturedCut, Graphs, batch_signature, capture
 from assay.subject.hooks import layer_hooks, module_path
@@ -18,7 +18,6 @@ from assay.subject.network import Batch, Network
 from assay.subject.taking import taking
 
 log = logging.getLogger(__name__)
-UNCHANGED = 1e-4  # of the largest value: float32 by the same operations
 
 
 class Cut(NamedTuple):
@@ -200,4 +199,4 @@ def _verify(cut: CapturedCut, plain: ReplacingCut, ready: Any) -> None:
     for changed in (expected, expected.flip(0) * 0.5 if expected.is_floating_point() else expected.flip(0)):
         ours.append(cut.rest(changed, carried))
         theirs.append(plain.rest(changed, whole))
-    require_same(ours, theirs, exact=EXACT if cut.tried else UNCHANGED)
+    require_same(ours, theirs, recomputed=cut.tried)

@@ -16,10 +16,9 @@ import pandas as pd
 import torch
 
 from assay.core.errors import AssayError
-from assay.core.shapes import shape_of
 from assay.measures.base import Measure
 from assay.measures.complexity.affine import Affine, affine_layers
-from assay.measures.complexity.norms import Convolution, layer_spectral_norm, require_layers, without_unreached
+from assay.measures.complexity.norms import Convolution, Norms, layer_spectral_norm, require_layers, without_unreached
 from assay.measures.complexity.path_norm import AffineLayer
 from assay.measures.evidence import Measured, from_rows
 from assay.measures.table import NAN, Predictor, chosen, row
@@ -125,10 +124,7 @@ class InitialDistance(Measure):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.shape is not None:
-            shape_of(self.shape)
-        if self.convolution not in ("reshaped", "circular"):
-            raise AssayError(f"convolution={self.convolution!r} is not 'reshaped' or 'circular'")
+        Norms(self.convolution, self.shape)  # checks both
 
     def check(self, subject: Subject) -> None:
         """Check that the subject carries initial weights that fit, and takes an input of the shape."""

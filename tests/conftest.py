@@ -5,6 +5,7 @@ from __future__ import annotations
 import compileall
 import logging
 import os
+import random
 import shutil
 import warnings
 from multiprocessing import forkserver
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import HealthCheck, settings
 from sklearn.datasets import load_digits
 
@@ -72,6 +74,14 @@ def load_for_all_processes() -> None:
 
     forkserver.set_forkserver_preload(list(PRELOAD))
     forkserver.ensure_running()
+
+
+@pytest.hookimpl(tryfirst=True)  # before any fixture is made
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Start each test from the same random numbers, so that the weights it draws do not depend on the tests before."""
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
 
 
 def need(present: bool, what: str) -> None:

@@ -266,9 +266,14 @@ class Summed(nn.Module):
 
 
 def test_of_a_layer_that_returns_several_tensors_the_first_is_measured():
-    table = Margins(Labelled(np.eye(3), np.array([0, 1, 1])), layers="pair", bootstrap=0)(Subject(Odd()))
+    network = Odd()
+    with torch.no_grad():  # weights that put every row into its class: the margins of rows in a wrong one do not count
+        network.linear.weight.copy_(torch.tensor([[1.0, 0, 0], [0, 2, 1]]))
+        network.linear.bias.zero_()
+    table = Margins(Labelled(np.eye(3), np.array([0, 1, 1])), layers="pair", bootstrap=0)(Subject(network))
     rows = table[table["quantity"] == "normalised margin mean"].set_index("layer").value
     assert rows["pair"] == pytest.approx(rows["input"])
+    assert rows["pair"] > 0
 
 
 def test_networks_and_data_that_do_not_fit_are_errors():

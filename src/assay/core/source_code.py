@@ -14,16 +14,18 @@ import hashlib
 import importlib.machinery
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 OURS = "assay"
 # Packages whose distribution has another name than their import.
 _DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "skimage": "scikit-image", "yaml": "PyYAML"}
 _IMPORTING = {"import_module", "__import__"}
 _PASSING_ON = {"__getattr__", "__dir__"}
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def source_fingerprint(module: str) -> str:
@@ -60,6 +62,7 @@ def source_file(module: str) -> Path | None:
 def dependencies(module: str) -> dict[str, Path]:
     """The followed modules that a module imports, directly or not, itself among them, with their files."""
     reached: dict[str, Path] = {}
+    seen: set[str] = set()
     waiting = [module]
     while waiting:
         name = waiting.pop()
@@ -68,8 +71,9 @@ def dependencies(module: str) -> dict[str, Path]:
             continue
         reached[name] = path
         for wanted in _read(*_stamp(path), name).imports:
-            if _top_level(wanted.partition(".")[0]) is not None:
+            if wanted not in seen and _top_level(wanted.partition(".")[0]) is not None:
                 waiting += _targets(wanted)
+            seen.add(wanted)
         waiting += _acting_parents(name)
     return reached
 
@@ -150,45 +154,75 @@ def _read(path: Path, size: int, mtime_ns: int, module: str) -> _Source:
     if module == "__main__":  # run with -m, it is inside a package
         package = getattr(getattr(sys.modules["__main__"], "__spec__", None), "parent", None) or ""
     try:
-        tree = ast.parse(data)
-        imports, passed_on = _Imports.of(tree, package)
-        acts = not all(_passes_on(node) for node in tree.body)
-        _drop_docstrings(tree)
-        code = ast.dump(tree).encode()
+        file = _File(ast.parse(data), package)
     except (SyntaxError, ValueError, RecursionError):  # generated tables may be nested deeper than Python can follow
         return _Source(hashlib.sha256(data).hexdigest(), (), {}, True)
-    return _Source(hashlib.sha256(code).hexdigest(), imports, passed_on, acts)
+    return _Source(file.code, tuple({**file.wanted, **file.chains}), file.passed_on, file.acts)
 
 
-class _Imports(ast.NodeVisitor):
-    """Collects what a file imports, anywhere in it, except imports for the type checker alone."""
+class _File:
+    """A file gone through once: a hash of its code, and what it imports, anywhere in it.
 
-    def __init__(self, package: str) -> None:
+    Imports for the type checker alone do not count, and docstrings are no code.
+    """
+
+    def __init__(self, tree: ast.Module, package: str) -> None:
         self.package = package
         self.wanted: dict[str, None] = {}
         self.passed_on: dict[str, str] = {}
+        self.chains: dict[str, None] = {}  # such as ``helpers.scale``, which begin with an imported module
         self.modules: dict[str, str] = {}  # local name of a module imported whole → the module
+        self.acts = not all(_passes_on(node) for node in tree.body)
+        self._attributes: list[ast.Attribute] = []
+        self._for_types: set[ast.AST] = set()
+        self.code = hashlib.sha256(repr(self._parts(tree)).encode(errors="surrogatepass")).hexdigest()
+        for attribute in self._attributes:
+            self._chain(attribute)
 
-    @classmethod
-    def of(cls, tree: ast.Module, package: str) -> tuple[tuple[str, ...], dict[str, str]]:
-        """The dotted names that a file imports, and the names it passes on, with where they come from."""
-        imports = cls(package)
-        imports.visit(tree)
-        attributes = _Attributes(imports.modules, package)
-        attributes.visit(tree)
-        return tuple({**imports.wanted, **attributes.chains}), imports.passed_on
+    def _parts(self, tree: ast.Module) -> list[Any]:
+        """The code as a flat list, which says what its tree says: kinds of nodes, lengths of lists, values."""
+        see: dict[type, Callable[[Any], None]] = {
+            **dict.fromkeys(_DOCUMENTED, _drop_docstring),
+            ast.If: self._see_if,
+            ast.Import: self._see_import,
+            ast.ImportFrom: self._see_import_from,
+            ast.Call: self._see_call,
+            ast.Assign: self._see_assignment,
+            ast.Dict: self._see_dict,
+            ast.Attribute: self._attributes.append,
+        }
+        parts: list[Any] = []
+        stack: list[Any] = [tree]
+        while stack:
+            node = stack.pop()
+            kind = node.__class__
+            if kind is list:
+                parts.append(len(node))
+                stack += reversed(node)
+            elif isinstance(node, ast.AST):
+                if kind in see:
+                    see[kind](node)
+                parts.append(kind.__name__)
+                stack += [getattr(node, field, None) for field in reversed(kind._fields)]
+            else:
+                parts.append(node)
+        return parts
 
-    def visit_If(self, node: ast.If) -> None:
-        if "TYPE_CHECKING" not in ast.dump(node.test):
-            self.generic_visit(node)
+    def _see_if(self, node: ast.If) -> None:
+        if "TYPE_CHECKING" in ast.dump(node.test):
+            self._for_types.update(ast.walk(node))
 
-    def visit_Import(self, node: ast.Import) -> None:
+    def _see_import(self, node: ast.Import) -> None:
+        if node in self._for_types:
+            return
         for alias in node.names:
             top = alias.name.partition(".")[0]
             self.modules[alias.asname or top] = alias.name if alias.asname else top
             self.wanted[alias.name] = None
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+    def _see_import_from(self, node: ast.ImportFrom) -> None:
+        if node in self._for_types:
+            return
         base = _absolute(self.package, "." * node.level + (node.module or ""))
         for alias in node.names:
             full = base if alias.name == "*" else f"{base}.{alias.name}"
@@ -196,40 +230,28 @@ class _Imports(ast.NodeVisitor):
             self.passed_on[alias.asname or alias.name] = full
             self.modules[alias.asname or alias.name] = full
 
-    def visit_Call(self, node: ast.Call) -> None:
-        """Collect an import by a call, as ``importlib.import_module("helpers")``."""
+    def _see_call(self, node: ast.Call) -> None:
+        """Note an import by a call, as ``importlib.import_module("helpers")``."""
         module = _imported_by(node, self.package)
         if module is not None:
             self.wanted[module] = None
-        self.generic_visit(node)
 
-    def visit_Assign(self, node: ast.Assign) -> None:
+    def _see_assignment(self, node: ast.Assign) -> None:
         """Note which variable holds a module that was imported by a call."""
         module = _imported_by(node.value, self.package)
         for target in node.targets:
             if module is not None and isinstance(target, ast.Name):
                 self.modules[target.id] = module
-        self.generic_visit(node)
 
-    def visit_Dict(self, node: ast.Dict) -> None:
-        """Collect a table of names and the modules that define them, as a package that loads lazily keeps it."""
+    def _see_dict(self, node: ast.Dict) -> None:
+        """Note a table of names and the modules that define them, as a package that loads lazily keeps it."""
         for key, value in zip(node.keys, node.values, strict=True):
             if isinstance(key, ast.Constant) and isinstance(value, ast.Constant):
                 name, home = key.value, value.value
                 if isinstance(name, str) and isinstance(home, str) and home.startswith(f"{self.package}."):
                     self.passed_on[name] = f"{home}.{name}"
-        self.generic_visit(node)
 
-
-class _Attributes(ast.NodeVisitor):
-    """Collects chains such as ``helpers.scale`` that begin with an imported module."""
-
-    def __init__(self, modules: dict[str, str], package: str) -> None:
-        self.modules = modules
-        self.package = package
-        self.chains: dict[str, None] = {}
-
-    def visit_Attribute(self, node: ast.Attribute) -> None:
+    def _chain(self, node: ast.Attribute) -> None:
         names: list[str] = []
         inner: ast.expr = node
         while isinstance(inner, ast.Attribute):
@@ -238,7 +260,6 @@ class _Attributes(ast.NodeVisitor):
         module = self.modules.get(inner.id) if isinstance(inner, ast.Name) else _imported_by(inner, self.package)
         if module is not None:
             self.chains[".".join([module, *reversed(names)])] = None
-        self.generic_visit(node)
 
 
 def _imported_by(node: ast.expr, package: str) -> str | None:
@@ -273,12 +294,10 @@ def _passes_on(node: ast.stmt) -> bool:
     return isinstance(node, ast.FunctionDef) and node.name in _PASSING_ON
 
 
-def _drop_docstrings(tree: ast.Module) -> None:
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and node.body:
-            first = node.body[0]
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-                node.body = node.body[1:]
+def _drop_docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    first = node.body[0] if node.body else None
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+        node.body = node.body[1:]
 
 
 @functools.lru_cache(maxsize=1024)

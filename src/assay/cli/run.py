@@ -59,11 +59,12 @@ def run(
     measured (exit code 3).
     """
     from assay.plans.check import check_plan
-    from assay.report import write_report
 
     with progress(quiet):
         checked = check_plan(plan, folder, pairs=not keep_going)
         done = checked.plan.execute(ray=ray_address or ray, processes=processes, subjects=checked.subjects)
+    from assay.report import write_report
+
     path = write_report(done)
     finish(done, path, as_json)
 

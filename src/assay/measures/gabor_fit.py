@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import optimize
+import scipy
 from torch import Tensor
 
 from assay.core.errors import AssayError
@@ -75,7 +75,7 @@ def _fit(image: Array) -> dict[str, float]:
         low = (-half, -half, -np.inf, 0.01, -np.inf, 0.5, 0.5)
         high = (half, half, np.inf, 0.5, np.inf, size, size)
         for start in _starts(image):
-            fit = optimize.least_squares(residual, start, bounds=(low, high), max_nfev=200)
+            fit = scipy.optimize.least_squares(residual, start, bounds=(low, high), max_nfev=200)
             r2 = 1 - 2 * fit.cost
             if not r2 <= best[0]:
                 best = (r2, dict(zip(names, map(float, fit.x), strict=True)))

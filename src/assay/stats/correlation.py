@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from assay.core.errors import AssayError
 
@@ -34,7 +34,7 @@ def spearman(x: Array, y: Array) -> float:
         1.0
     """
     x, y = _rows(x, y)
-    return pearson(stats.rankdata(x), stats.rankdata(y))
+    return pearson(scipy.stats.rankdata(x), scipy.stats.rankdata(y))
 
 
 def kendall_tau(x: Array, y: Array) -> float:

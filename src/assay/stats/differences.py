@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import inf, sqrt
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from assay.stats.bootstrap import percentile_interval
 from assay.stats.evidence import Array, Evidence
@@ -59,7 +59,7 @@ class Difference:
         if not self.error > 0:
             return 0.0
         t = abs(self.value) / self.error
-        tail = stats.norm.logsf(t) if self.df == inf else stats.t.logsf(t, self.df)
+        tail = scipy.stats.norm.logsf(t) if self.df == inf else scipy.stats.t.logsf(t, self.df)
         return float(-tail)
 
 
@@ -146,4 +146,4 @@ def _error_of_mean(values: Array, overlap: float) -> float:
 
 
 def _quantile(level: float, df: float) -> float:
-    return float(stats.norm.ppf(level) if df == inf else stats.t.ppf(level, df))
+    return float(scipy.stats.norm.ppf(level) if df == inf else scipy.stats.t.ppf(level, df))

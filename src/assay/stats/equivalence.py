@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from assay.core.errors import AssayError
 from assay.stats.paired import Array, finite_row, one_sided_p
@@ -56,7 +56,7 @@ def minimum_detectable_difference(
         >>> round(minimum_detectable_difference(1.0), 3)
         2.802
     """
-    law = stats.norm if df is None else stats.t(df)
+    law = scipy.stats.norm if df is None else scipy.stats.t(df)
     return float((law.ppf(1 - level / 2) + law.ppf(power)) * np.sqrt(variance))
 
 
@@ -87,7 +87,7 @@ def student_posterior(mean: float, variance: float, df: float, rope: float) -> P
     if variance == 0:
         better, worse = float(mean > rope), float(mean < -rope)
     else:
-        law = stats.t(df, mean, np.sqrt(variance))
+        law = scipy.stats.t(df, mean, np.sqrt(variance))
         better, worse = float(law.sf(rope)), float(law.cdf(-rope))
     return Posterior(better, max(0.0, 1 - better - worse), worse)
 

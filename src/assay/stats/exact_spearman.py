@@ -7,7 +7,7 @@ from math import exp, factorial
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln
+import scipy
 
 from assay.stats.ranks import ranks
 
@@ -53,8 +53,8 @@ def least_spearman_p(x: Array, y: Array) -> float:
 def _share(first: Array, second: Array) -> float:
     """The share of all orders that give the same pairs."""
     tied = [np.unique(rows, axis=0, return_counts=True)[1] for rows in (first, second, np.stack([first, second], 1))]
-    of_first, of_second, of_both = (float(gammaln(counts + 1).sum()) for counts in tied)
-    return exp(of_first + of_second - of_both - float(gammaln(len(first) + 1)))
+    of_first, of_second, of_both = (float(scipy.special.gammaln(counts + 1).sum()) for counts in tied)
+    return exp(of_first + of_second - of_both - float(scipy.special.gammaln(len(first) + 1)))
 
 
 def _doubled(values: Array) -> Array:

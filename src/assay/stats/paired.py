@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from assay.core.errors import AssayError
 
@@ -41,7 +41,7 @@ def t_interval(values: Array) -> tuple[float, float]:
     n = len(values)
     if n < 2:
         return float("nan"), float("nan")
-    mean, half = float(values.mean()), float(stats.t.ppf(0.975, n - 1)) * float(standard_error(values))
+    mean, half = float(values.mean()), float(scipy.stats.t.ppf(0.975, n - 1)) * float(standard_error(values))
     return mean - half, mean + half
 
 
@@ -90,7 +90,7 @@ def wilcoxon_p(differences: Array) -> float:
     """
     d = finite_row(differences)
     d = d[d != 0]
-    doubled = np.rint(2 * stats.rankdata(np.abs(d))).astype(int)  # shared ranks are halves
+    doubled = np.rint(2 * scipy.stats.rankdata(np.abs(d))).astype(int)  # shared ranks are halves
     ways = np.ones(1)
     for rank in doubled:  # of all 2^n signs, how many give each sum of positive ranks
         ways = np.append(ways, np.zeros(rank)) + np.append(np.zeros(rank), ways)
@@ -107,7 +107,7 @@ def sign_p(differences: Array) -> float:
     """
     d = finite_row(differences)
     d = d[d != 0]
-    return float(stats.binomtest(int((d > 0).sum()), len(d)).pvalue) if len(d) else 1.0
+    return float(scipy.stats.binomtest(int((d > 0).sum()), len(d)).pvalue) if len(d) else 1.0
 
 
 def two_sided_p(mean: float, error: float, df: float | None = None) -> float:
@@ -129,7 +129,7 @@ def one_sided_p(mean: float, error: float, df: float | None = None) -> float:
     """
     if error == 0:
         return 0.0 if mean > 0 else 0.5 if mean == 0 else 1.0
-    return float(stats.norm.sf(mean / error) if df is None else stats.t.sf(mean / error, df))
+    return float(scipy.stats.norm.sf(mean / error) if df is None else scipy.stats.t.sf(mean / error, df))
 
 
 def finite_row(values: Array) -> Array:

@@ -6,11 +6,11 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy
 
 Array = np.ndarray[Any, Any]
 NAN = float("nan")
-_NORMAL = float(stats.norm.ppf(0.975))
+_NORMAL = 1.959963984540054  # Φ⁻¹(0.975)
 
 
 def wilson(share: float, n: float, quantile: float = _NORMAL) -> tuple[float, float]:
@@ -69,4 +69,4 @@ def mean_interval(parts: Array, most: int | None = None, confidence: float = 0.9
     if 0 < share < 1:
         error = float(np.append(values, 0.5).var(ddof=1)) / n
         m = float(np.clip(share * (1 - share) / error if error > 0 else np.inf, n, max(most or n, n)))
-    return wilson(share, m, float(stats.t.ppf((1 + confidence) / 2, n - 1)))
+    return wilson(share, m, float(scipy.stats.t.ppf((1 + confidence) / 2, n - 1)))

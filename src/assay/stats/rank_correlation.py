@@ -6,7 +6,7 @@ from math import atanh, factorial, sqrt, tanh
 from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from assay.core.errors import AssayError
 from assay.stats.correlation import pearson, spearman
@@ -90,7 +90,7 @@ def spearman_interval(x: Array, y: Array, given: Array | None = None, confidence
     freedom = n - 2 - (0 if others is None else others.shape[1])
     if not np.isfinite(rho) or freedom < 2:
         return NAN, NAN
-    quantile = float(stats.t.ppf((1 + confidence) / 2, freedom))
+    quantile = float(scipy.stats.t.ppf((1 + confidence) / 2, freedom))
     if abs(rho) >= 1 - _ROUNDING:
         below = 1 - 12 / (n**3 - n)
         end = tanh(atanh(below) - quantile * sqrt((1 + below**2 / 2) / (freedom - 1)))
@@ -133,7 +133,7 @@ def spearman_p(x: Array, y: Array, given: Array | None = None) -> float:
     least = least_spearman_p(x, y) if others is None else 2 / factorial(len(x) - held)
     if abs(rho) >= 1:
         return least
-    return max(least, float(2 * stats.t.sf(abs(rho) * sqrt(freedom / (1 - rho**2)), freedom)))
+    return max(least, float(2 * scipy.stats.t.sf(abs(rho) * sqrt(freedom / (1 - rho**2)), freedom)))
 
 
 def _rho(x: Array, y: Array, given: Array | None) -> float:

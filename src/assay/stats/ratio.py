@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from assay.core.errors import AssayError
 
@@ -49,5 +49,5 @@ def ratio_interval(sums: Array, counts: Array, confidence: float = 0.95) -> tupl
     if n < 2:
         return float("nan"), float("nan")
     parts = ratio_parts(sums, counts)
-    half = float(stats.t.ppf((1 + confidence) / 2, n - 1) * parts.std(ddof=1) / np.sqrt(n))
+    half = float(scipy.stats.t.ppf((1 + confidence) / 2, n - 1) * parts.std(ddof=1) / np.sqrt(n))
     return float(parts.mean()) - half, float(parts.mean()) + half

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import pdist, squareform
-from sklearn.manifold import smacof
+import scipy
 
 from assay.core.errors import AssayError
 
@@ -37,6 +36,8 @@ def mds(dissimilarities: Any, dimensions: int = 2) -> Array:
     if not 1 <= dimensions < len(distances):
         raise AssayError(f"dimensions={dimensions} must be at least 1 and below the number of stimuli")
     start = _classical(distances, dimensions)
+    from sklearn.manifold import smacof  # here, because it takes long to load and few pages need it
+
     points = smacof(distances, n_components=dimensions, init=start, n_init=1, max_iter=300, normalized_stress=False)[0]
     return np.asarray(points - points.mean(axis=0))
 
@@ -56,8 +57,8 @@ def stress(dissimilarities: Any, points: Array) -> float:
 
     Kruskal 1964.
     """
-    wanted = squareform(_distances(dissimilarities))
-    return float(np.sqrt(((pdist(points) - wanted) ** 2).sum() / (wanted**2).sum()))
+    wanted = scipy.spatial.distance.squareform(_distances(dissimilarities))
+    return float(np.sqrt(((scipy.spatial.distance.pdist(points) - wanted) ** 2).sum() / (wanted**2).sum()))
 
 
 def _distances(dissimilarities: Any) -> Array:
@@ -67,6 +68,7 @@ def _distances(dissimilarities: Any) -> Array:
         raise AssayError(
             f"dissimilarities has shape {given.shape}: give the finite ones of one RDM, such as their mean"
         )
+    squareform = scipy.spatial.distance.squareform
     try:
         return np.asarray(squareform(given) if given.ndim == 1 else squareform(squareform(given, checks=True)))
     except ValueError as error:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-from scipy import fft
+import scipy
 
 from assay.core.errors import AssayError
 from assay.stimuli.pictures import Array, photographs
@@ -36,8 +36,8 @@ def whiten(picture: Array, cutoff: float = CUTOFF) -> Array:
     x = np.asarray(picture)
     height, width = x.shape[-2:]
     f = np.hypot(np.arange(height)[:, None] / (2 * height), np.arange(width) / (2 * width))
-    spectrum = fft.dctn(x.astype(np.float64), axes=(-2, -1), norm="ortho")
-    filtered = fft.idctn(spectrum * f * np.exp(-((f / cutoff) ** 4)), axes=(-2, -1), norm="ortho")
+    spectrum = scipy.fft.dctn(x.astype(np.float64), axes=(-2, -1), norm="ortho")
+    filtered = scipy.fft.idctn(spectrum * f * np.exp(-((f / cutoff) ** 4)), axes=(-2, -1), norm="ortho")
     return np.asarray(filtered, dtype=np.float32)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy
 
 from assay.core.errors import AssayError
 from assay.core.progress import report
@@ -70,7 +70,7 @@ def combined_prediction(measures: Array, controls: Array, target: Array, cells: 
         kept = group != left_out
         parts.append(_explained({k: x[kept] for k, x in columns.items()}, target[kept], numbers[kept], folds))
     spread = np.sqrt((_GROUPS - 1) * np.var(parts, axis=0))
-    reach = float(stats.t.ppf(0.975, _GROUPS - 1))
+    reach = float(scipy.stats.t.ppf(0.975, _GROUPS - 1))
     rows = []
     for name, r2, se in zip([*columns, "difference"], whole, spread, strict=True):
         used = columns.get(name, measures).shape[1]

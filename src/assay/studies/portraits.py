@@ -16,7 +16,7 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from assay.runs.manifest import MeasureRecord
 from assay.stats.seeds import SeedSpread
@@ -119,7 +119,7 @@ class Portraits:
             return None
         is_ratio = without_layer(quantity) in self.ratio
         logs = np.log([of.sd / abs(of.mean) if is_ratio else of.sd for of in moving])
-        reach = stats.t.ppf(self.bound, len(logs) - 1) * logs.std(ddof=1) * sqrt(1 + 1 / len(logs))
+        reach = scipy.stats.t.ppf(self.bound, len(logs) - 1) * logs.std(ddof=1) * sqrt(1 + 1 / len(logs))
         return SeedSpread(float(np.exp(logs.mean() + reach)), sum(of.n - 1 for of in moving), is_ratio)
 
     def answers(self, measures: Mapping[str, MeasureRecord]) -> dict[str, dict[tuple[str, str], Answer]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy
 
 from assay.core.errors import AssayError
 from assay.stats.bootstrap import bootstrap_draws
@@ -130,7 +130,7 @@ def by_epoch(trajectories: pd.DataFrame, metrics: Sequence[str], confidence: flo
             values = at_epoch[metric].to_numpy(dtype=float)
             n, mean = len(values), float(values.mean())
             sd = float(values.std(ddof=1)) if n > 1 else NAN
-            half = float(stats.t.ppf((1 + confidence) / 2, n - 1)) * sd / np.sqrt(n) if n > 1 else NAN
+            half = float(scipy.stats.t.ppf((1 + confidence) / 2, n - 1)) * sd / np.sqrt(n) if n > 1 else NAN
             ends = {"low": mean - half, "high": mean + half}
             rows.append({"metric": metric, "epoch": epoch, "mean": mean, "sd": sd, **ends, "n": n})
     return pd.DataFrame(rows)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from assay.broad.data.dataset import Array
 from assay.broad.metrics import Metric
@@ -86,7 +86,7 @@ def two_component(differences: Array, v_test: float, confidence: float = 0.95, u
     # Groups of very unequal size may be worth fewer than two, but a variance that can be computed has one degree.
     df = float("inf") if units is None else welch_satterthwaite([v_fold, v_test], [len(d) - 1, max(units - 1, 1)])
     error = float(np.sqrt(v_fold + v_test))
-    half_width = float(stats.t.ppf((1 + confidence) / 2, df)) * error
+    half_width = float(scipy.stats.t.ppf((1 + confidence) / 2, df)) * error
     return Interval(mean, mean - half_width, mean + half_width, two_sided_p(mean, error, df), v_fold, float(v_test), df)
 
 

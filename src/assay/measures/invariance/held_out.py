@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse, stats
+import scipy
 
 from assay.measures.invariance.firing import better_sign, top_count
 from assay.stats.bootstrap import picks
@@ -57,7 +57,7 @@ class HeldOut:
         drawn = self.draws[np.isfinite(self.draws)]
         if len(drawn) < 2 or not self.df > 0:
             return np.nan, np.nan
-        half = stats.t.ppf((1 + confidence) / 2, self.df) * drawn.std(ddof=1) * np.sqrt((self.df + 1) / self.df)
+        half = scipy.stats.t.ppf((1 + confidence) / 2, self.df) * drawn.std(ddof=1) * np.sqrt((self.df + 1) / self.df)
         return max(self.score - half, 0.0), min(self.score + half, most)
 
 
@@ -179,7 +179,7 @@ def _resampled(
     present = np.bincount(unit) > 0
     shape = (blocks, int(present.sum()))
     number = np.cumsum(present) - 1  # of a unit among those present
-    values, shares = (sparse.csr_array((x, (block, number[unit])), shape) for x in (value, share))
+    values, shares = (scipy.sparse.csr_array((x, (block, number[unit])), shape) for x in (value, share))
     resamples = zip(picks(blocks, draws, seed), picks(shape[1], draws, units_seed), strict=True)
     for b, (drawn, drawn_units) in enumerate(resamples):
         of_blocks = np.bincount(drawn, minlength=blocks)

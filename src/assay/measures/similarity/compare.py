@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import Any, Literal, get_args
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from assay.core.errors import AssayError, nearest
 from assay.stats.ranks import ranks
@@ -140,7 +140,7 @@ def require_comparable(vectors: Array, method: str, name: str) -> None:
 
 def _kendall(x: Array, y: Array, method: str) -> float:
     """Kendall's τ-b by SciPy; τ-a from it, by the numbers of pairs that are not tied."""
-    tau = float(stats.kendalltau(x, y, method="asymptotic").statistic)
+    tau = float(scipy.stats.kendalltau(x, y, method="asymptotic").statistic)
     if method == "tau-b":
         return tau
     every = len(x) * (len(x) - 1) // 2

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy
 
 from assay.core.errors import AssayError, nearest
 from assay.core.progress import report
@@ -157,7 +157,7 @@ class RdmBootstrap:
     def _interval(self, value: float, error: float, confidence: float) -> dict[str, float]:
         if not 0 < confidence < 1:
             raise AssayError(f"confidence={confidence} is not between 0 and 1: use 0.95")
-        reach = float(stats.t.ppf((1 + confidence) / 2, self.df)) * error
+        reach = float(scipy.stats.t.ppf((1 + confidence) / 2, self.df)) * error
         return {"low": value - reach, "high": value + reach}
 
     def _p(self, value: float, error: float) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from scipy.stats import norm
+import scipy
 
 from assay.core.errors import AssayError
 
@@ -83,7 +83,7 @@ def draw_gabors(
         sum_part * math.sqrt((1 + correlation) / 2),
         difference_part * math.sqrt((1 - correlation) / 2),
     )
-    across, along = norm.cdf(-sum_part - difference_part), norm.cdf(-sum_part + difference_part)
+    across, along = scipy.stats.norm.cdf(-sum_part - difference_part), scipy.stats.norm.cdf(-sum_part + difference_part)
     nx = 10 ** _inverse_cdf(across, _SIZE_CELLS.sum(1), _LOG_SIZE)
     sf = 2 ** _inverse_cdf(along, _SF_CELLS[: bins - 1], np.log2(_SF[:bins]))
     row = np.clip(np.searchsorted(_LOG_SIZE, np.log10(nx), side="left") - 1, 0, len(_SIZE_CELLS) - 1)

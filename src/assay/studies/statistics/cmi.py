@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from assay.core.errors import AssayError, nearest
 from assay.studies.statistics.grid import Array, Grid, Hyperparameters, Numbers, checked
@@ -222,7 +222,7 @@ class _PairsOnce:
         row = (2 * (setting[:, None] * (setting.max() + 1) + setting) + wider).reshape(-1)
         self.wider = np.bincount(row, minlength=2 * cells)[1::2, None].astype(np.float64)
         entries = np.ones(row.size, dtype=self.exact), (row, np.arange(row.size))
-        self.sums = sparse.csr_array(entries, shape=(2 * cells, row.size))
+        self.sums = scipy.sparse.csr_array(entries, shape=(2 * cells, row.size))
 
     def scores(self, measures: Array) -> Array:
         """The score of each measure; NaN where no order is open."""
@@ -294,12 +294,12 @@ def _complete(grid: Grid, chosen: tuple[int, ...], setting: Array) -> bool:
     return filled == possible
 
 
-def _cell_sums(kind: Array, pair: Array, kinds: int, setting: Array) -> sparse.csr_array:
+def _cell_sums(kind: Array, pair: Array, kinds: int, setting: Array) -> scipy.sparse.csr_array:
     """A matrix, kinds·cells × pairs, that sums over the pairs of each cell for which each kind of order holds."""
     settings = int(setting.max()) + 1
     cell = (setting[:, None] * settings + setting).reshape(-1)
     entries = np.ones(len(pair)), (kind * settings**2 + cell[pair], pair)
-    return sparse.csr_array(entries, shape=(kinds * settings**2, cell.size))
+    return scipy.sparse.csr_array(entries, shape=(kinds * settings**2, cell.size))
 
 
 def _pairs(setting: Array, weights: Array, self_pairs: bool) -> Array:

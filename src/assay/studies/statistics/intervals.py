@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy
 
 from assay.core.errors import AssayError, nearest
 from assay.stats.bootstrap import multinomial_counts, require_spread
@@ -155,7 +155,7 @@ def compare_measures(
         apart = drawn[a] - drawn[b]
         interval = _interval("difference", apart, confidence)
         error = interval["se"] or float("nan")
-        p = 2 * stats.norm.sf(abs(interval["difference"]) / error)
+        p = 2 * scipy.stats.norm.sf(abs(interval["difference"]) / error)
         rows.append({"measure": names[a], "other": names[b], **interval, "p": float(p)})
         if error == error:
             furthest = np.fmax(furthest, np.abs(apart[1:] - np.nanmean(apart[1:])) / error)
@@ -201,7 +201,7 @@ def _interval(name: str, row: Array, confidence: float) -> dict[str, Any]:
         raise AssayError(f"confidence={confidence} is not between 0 and 1: use 0.95")
     value, drawn = float(row[0]), row[1:][~np.isnan(row[1:])]
     se = float(drawn.std(ddof=1)) if 2 * len(drawn) >= max(len(row) - 1, 4) else float("nan")
-    reach = float(stats.norm.ppf((1 + confidence) / 2)) * (se or float("nan"))
+    reach = float(scipy.stats.norm.ppf((1 + confidence) / 2)) * (se or float("nan"))
     status = "undefined" if np.isnan(value) else "ok" if se > 0 else "no interval"
     ends = {"low": value - reach, "high": value + reach}
     return {name: value, "se": se, **ends, "draws": len(drawn), "status": status}

@@ -80,7 +80,6 @@ def load_for_all_processes() -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Start each test from the same random numbers, so that the weights it draws do not depend on the tests before."""
     random.seed(0)
-    np.random.seed(0)
     torch.manual_seed(0)
 
 

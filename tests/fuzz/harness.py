@@ -211,7 +211,7 @@ def _child(fuzzer: Fuzzer, shared: Path, folder: Path, draw: random.Random, writ
             os.dup2(silence, stream)
         warnings.simplefilter("ignore")
         _limit_memory()
-        os.environ["ASSAY_MOST_BYTES"] = str(MOST_BYTES // 2)
+        os.environ["ASSAY_MOST_BYTES"] = str(MOST_BYTES // 8)  # of one array; its work takes copies of it
         os.chdir(folder)
         _judge(fuzzer, Case(draw, shared, folder, lambda text: say(note=text[:500])), say)
         code = 0

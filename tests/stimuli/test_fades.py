@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from assay.core.progress import listening
 from assay.stimuli import ArrayClip, Sequences
 
 
@@ -21,3 +22,11 @@ def test_contrast_fade_keeps_the_mean_and_lowers_the_contrast():
     np.testing.assert_allclose(frames.mean((1, 2, 3)), clip.array[0].mean(), rtol=1e-6)
     ratio = frames.std((1, 2, 3)) / clip.array[0].std()
     np.testing.assert_allclose(ratio, np.linspace(1, 0.2, 5), rtol=1e-5)
+
+
+def test_progress_is_told_while_a_long_clip_is_looked_through():
+    (fade,) = Sequences((ArrayClip("long", np.zeros((2500, 1, 1, 1))),)).pixel_fade()
+    heard = []
+    with listening(lambda *report: heard.append(report)):
+        next(fade.frames())
+    assert heard == [("long: frames looked through", count, None) for count in (1000, 2000)]

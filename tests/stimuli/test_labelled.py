@@ -33,6 +33,14 @@ def test_bytes_are_shown_as_shares_of_255(arrays):
     assert data.inputs.dtype == np.uint8 and data.labels.dtype == np.int64
 
 
+def test_a_batch_that_would_take_more_memory_than_the_limit_is_refused(monkeypatch):
+    data = Labelled(np.zeros((9, 3, 64, 64), dtype=np.uint8), np.arange(9))
+    monkeypatch.setenv("ASSAY_MOST_BYTES", "400000")  # as floats eight of them take 393,216 bytes
+    assert len(data.shown(slice(0, 8))) == 8
+    with pytest.raises(AssayError, match=r"9 inputs of .* in one batch, each 3×64×64, would take 432.0 KiB"):
+        data.shown()
+
+
 def test_a_sample_is_without_repetition_and_of_the_seed(arrays):
     data = Labelled(*arrays)
     some = data.sample(4, seed=1)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from assay.core.fingerprint import fingerprint
+from assay.core.progress import report
 from assay.stimuli.clips import Clip
 from assay.stimuli.pictures import Array
 
@@ -87,4 +88,6 @@ def _ends(clip: Clip) -> tuple[Array, Array, int]:
     for frame in frames:
         last = frame
         count += 1
+        if count % 1000 == 0:
+            report(f"{clip.name}: frames looked through", count)
     return first, last, count

@@ -14,7 +14,7 @@ import torch
 from assay.core.arrays import as_tensor
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
-from assay.core.limits import BYTES, limit, require_bytes
+from assay.core.limits import BYTES, limit, require_array, require_bytes
 from assay.core.reading import is_there, reading, require_room
 from assay.stimuli.images import channels_first, read_arrays
 from assay.stimuli.pictures import Array, as_array
@@ -148,8 +148,10 @@ class Labelled:
 
         A tensor, or a dictionary of tensors where the inputs have names.
         """
-        shown = {}
+        shown, count = {}, len(self.labels[numbers])
         for name, array in self.arrays.items():
+            what = f"{count} inputs of {self.source} in one batch, each {_shape_in_words(name, array)},"
+            require_array(what, (count, *array.shape[1:]))
             inputs = as_tensor(array[numbers]).to(device)
             shown[name] = inputs.float() / 255 if inputs.dtype == torch.uint8 else inputs
         return shown if isinstance(self.inputs, Mapping) else shown[""]

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from assay.core.arrays import varied_input, with_varied_input
 from assay.core.errors import AssayError
+from assay.core.limits import BYTES, limit
 from assay.core.progress import report
 from assay.stimuli.labelled import Labelled
 from assay.stimuli.perturbations import Perturbation
@@ -112,6 +113,7 @@ def _shower(data: Labelled, rows: list[Array], device: torch.device) -> Callable
     """A function of a batch's number that gives its inputs; where they all fit into a GPU's memory, copied once."""
     count = np.cumsum([0, *map(len, rows)])
     most = torch.cuda.get_device_properties(device).total_memory // 16 if device.type == "cuda" else 0
+    most = min(most, limit(BYTES))
     held = all(isinstance(array, np.ndarray) for array in data.arrays.values())
     if not held or 4 * sum(array.size for array in data.arrays.values()) > most:
         return lambda number: data.shown(rows[number], device)

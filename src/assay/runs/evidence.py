@@ -26,6 +26,8 @@ _SCHEMA = pa.schema(
         "overlap": pa.float64(),
         "proportion": pa.bool_(),
         "df": pa.float64(),
+        "least": pa.float64(),
+        "most": pa.float64(),
     }
 )
 
@@ -48,6 +50,8 @@ def evidence_table(evidence: Iterable[Evidence]) -> pa.Table:
             "overlap": float(e.overlap),
             "proportion": e.proportion,
             "df": float(e.df),
+            "least": float(e.least),
+            "most": float(e.most),
         }
         for e in evidence
     ]
@@ -71,6 +75,8 @@ def read_evidence(table: pa.Table) -> list[Evidence]:
             row.get("overlap", 0.0),
             row.get("proportion", False),
             row.get("df", inf),
+            row.get("least", -inf),
+            row.get("most", inf),
         )
         for row in table.to_pylist()
     ]

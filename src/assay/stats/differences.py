@@ -104,7 +104,7 @@ def difference(a: Evidence, b: Evidence) -> Difference | None:
 def interval(evidence: Evidence) -> tuple[float, float] | None:
     """95 % interval of one number: Student's t over its parts, or percentiles of its resamples; None without either.
 
-    Resamples with degrees of freedom give value ± t·(standard error) instead.
+    Resamples with degrees of freedom give value ± t·(standard error) instead, cut at what the number can be.
 
     That of a proportion is Wilson's (1927), which covers near 0 and 1 too, where resamples are nearly all
     alike. For a mean of numbers between 0 and 1 it is at least as wide as it need be. That of a proportion with parts
@@ -128,7 +128,7 @@ def interval(evidence: Evidence) -> tuple[float, float] | None:
         return None
     if evidence.df < inf and len(draws) > 1:
         half = _quantile(0.975, evidence.df) * _error_of_draws(draws, evidence.df)
-        return evidence.value - half, evidence.value + half
+        return max(evidence.value - half, evidence.least), min(evidence.value + half, evidence.most)
     if len(draws) < _FEWEST_DRAWS:
         return None
     low, high = percentile_interval(draws)

@@ -37,6 +37,8 @@ class Evidence:
         proportion: Whether it is a mean over the n inputs of numbers between 0 and 1, such as an accuracy.
         df: Degrees of freedom, where intervals are value ± t·(standard error of the resamples), with the factor
             √((df + 1)/df) that makes the spread of resamples that of samples; infinite where they are percentiles.
+        least: The least that it can be, below which no interval goes.
+        most: The most that it can be.
     """
 
     quantity: str
@@ -52,3 +54,5 @@ class Evidence:
     overlap: float = 0.0
     proportion: bool = False
     df: float = inf
+    least: float = -inf
+    most: float = inf

@@ -89,6 +89,8 @@ def mean_evidence(replicates: Sequence[Evidence]) -> Evidence:
         max(evidence.overlap for evidence in known),
         first.proportion,
         min(evidence.df for evidence in known),
+        first.least,
+        first.most,
     )
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from assay import AssayError, Invariance, Subject, invariance_differences
+from assay.measures.evidence import Measured
+from assay.runs.evidence import evidence_table, read_evidence
+from assay.stats.differences import interval
 from assay.stimuli import NaturalVideo, Sequences
 
 
@@ -63,3 +68,24 @@ def test_what_cannot_be_compared_is_one_clear_sentence(measure):
     with pytest.raises(AssayError, match="share no transformation: time and other"):
         invariance_differences(found, elsewhere)
     assert np.isnan(invariance_differences(elsewhere, elsewhere)["low"]).all()  # one clip tells nothing
+
+
+def test_the_last_layer_is_the_last_though_another_has_a_score_on_held_out_stimuli(measure):
+    found = measure.measured(network("a", 40, 1))
+    assert measure.evidence(found)[0].value == found.table["held_out"].iloc[-1]
+    last = found.table["order"] == found.table["order"].max()
+    without = Measured(found.table.assign(held_out=found.table["held_out"].mask(last)), found.draws)
+    (evidence,) = measure.evidence(without)
+    assert np.isnan(evidence.value) and evidence.status == "no unit has stimuli that could be held out"
+    table = found.table.assign(score=found.table["score"].mask(last))
+    scores = {str(key): value for key, value in measure.predictors(table).items()}
+    assert np.isnan(scores["time invariance of the last layer"])
+    assert scores["time invariance, mean of layers"] == pytest.approx(table["score"].mean())
+
+
+def test_no_interval_goes_beyond_what_a_score_can_be(measure):
+    (evidence,) = measure.evidence(measure.measured(network("a", 40, 1)))
+    assert evidence.least == 0 and evidence.most == pytest.approx(10)  # it fires on a tenth of the stimuli
+    (kept,) = read_evidence(evidence_table([replace(evidence, value=9.9)]))
+    low, high = interval(kept)
+    assert low < 9.9 and high == evidence.most

@@ -10,6 +10,7 @@ from assay.measures.evidence import Measured
 from assay.stats.differences import difference
 from assay.stats.evidence import Evidence
 
+NONE_HELD_OUT = "no unit has stimuli that could be held out"
 _OF = {"best units": "held_out", "all units": "mean_held_out"}
 
 
@@ -18,7 +19,11 @@ def score_of(measured: Measured, number: int, of: str = "best units") -> Evidenc
     row = measured.table.iloc[number]
     draws = measured.draws.get(number, np.zeros((0, len(_OF))))[:, list(_OF).index(of)]
     df = float(row["df"] if of == "best units" else row["mean_df"])
-    return Evidence("invariance", float(row[_OF[of]]), "", "higher", draws=draws, n=int(row["stimuli"]), df=df)
+    value, status = float(row[_OF[of]]), str(row["status"])
+    if np.isnan(value) and status == "ok":
+        status = NONE_HELD_OUT
+    n = int(row["stimuli"])
+    return Evidence("invariance", value, "", "higher", draws=draws, n=n, status=status, df=df, least=0.0)
 
 
 def invariance_differences(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +19,7 @@ from assay.core.errors import AssayError
 from assay.measures.base import Measure, batch_size, require_batch_size
 from assay.measures.evidence import Measured
 from assay.measures.invariance.differences import score_of
-from assay.measures.invariance.firing import SIGNS, Signs, near_count, top_count
+from assay.measures.invariance.firing import SIGNS, Signs, firing_count, near_count, top_count
 from assay.measures.invariance.layer_scores import NOT_PER_STIMULUS, Asked, LayerScores
 from assay.measures.invariance.passes import Passes, require_enough
 from assay.measures.invariance.unit_responses import Units
@@ -140,9 +141,10 @@ class Invariance(Measure):
         """The score of the last layer on held-out stimuli, for every transformation."""
         evidence = []
         table = measured.table.reset_index(drop=True)
-        for name, rows in table[table["held_out"].notna()].groupby("transformation", sort=False):
-            number = int(str(rows["order"].idxmax()))
-            evidence.append(replace(score_of(measured, number), quantity=f"invariance to {name}, last layer"))
+        for name, rows in table.groupby("transformation", sort=False):
+            score = score_of(measured, int(str(rows["order"].idxmax())))
+            most = score.n / firing_count(score.n, self.firing_rate) if score.n else inf
+            evidence.append(replace(score, quantity=f"invariance to {name}, last layer", most=most))
         return evidence
 
     def per_unit(self, subject: Subject) -> pd.DataFrame:
@@ -162,13 +164,11 @@ class Invariance(Measure):
         return pd.concat(frames, ignore_index=True)
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
-        """Take the score of the last layer and the mean over layers, for every transformation."""
+        """Take the score of the last layer and the mean over those that have one, for every transformation."""
         predictors = {}
         for name, rows in table.groupby("transformation", sort=False):
-            scores = rows.sort_values("order")["score"].dropna()
-            predictors[Predictor(f"{name} invariance of the last layer")] = (
-                float(scores.iloc[-1]) if len(scores) else float("nan")
-            )
+            scores = rows.sort_values("order")["score"]
+            predictors[Predictor(f"{name} invariance of the last layer")] = float(scores.iloc[-1])
             predictors[Predictor(f"{name} invariance, mean of layers")] = float(scores.mean())
         return predictors
 

@@ -155,6 +155,17 @@ def test_failures_are_shown_as_failures(browser, path):
     page.context.close()
 
 
+def test_a_line_of_equal_values_lies_in_the_middle_of_an_axis_that_can_be_read(browser, tmp_path):
+    for value, wanted in ((100.0, {"90", "100", "110"}), (0.0, {"−1.0", "0.0", "1.0"})):
+        line = ("net", tuple(Point(x, value, None, "a", "") for x in (0.0, 1.0)))
+        document = Document("Scores", "", "complete", (Section("s", (LineChart("c", "x", "y", (line,)),)),), {})
+        (tmp_path / "page.html").write_text(html(document), encoding="utf-8")
+        page = open_page(browser, tmp_path / "page.html", 1300)
+        said = page.locator("figure.chart svg text").all_text_contents()
+        assert wanted <= set(said), said
+        page.context.close()
+
+
 def test_zero_on_an_axis_has_no_sign_and_long_names_of_columns_go_on_in_another_line(browser, tmp_path):
     line = ("net", (Point(0.0, -0.23, None, "a", ""), Point(1.0, 0.17, None, "b", "")))
     chart = LineChart("Scores", "depth", "score", (line,), ("pixels", -0.02))

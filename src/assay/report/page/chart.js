@@ -37,7 +37,9 @@
   const axis = (values, count) => {
     let low = Math.min(...values), high = Math.max(...values);
     if (!Number.isFinite(low)) { low = 0; high = 1; }
-    const step = niceStep(Math.max(high - low, 1e-6) * 1.1, count), trace = 0.05;
+    const size = Math.max(Math.abs(low), Math.abs(high)) || 10;
+    if (high - low <= 1e-9 * size) { low -= size / 10; high += size / 10; } // all alike: the line lies in the middle
+    const step = niceStep((high - low) * 1.1, count), trace = 0.05;
     low = Math.floor(low / step + trace) * step; high = Math.ceil(high / step - trace) * step;
     return [low, low === high ? low + step : high, step];
   };

@@ -93,6 +93,19 @@ def test_semicolons_tabs_an_index_and_a_byte_order_mark_are_read(tmp_path, separ
     assert read.table["network"].tolist() == list(table.index) and read.predictors == ["good", "noise", "parameters"]
 
 
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_names_of_columns_may_hold_what_separates_them(place, separator):
+    table = numbers().assign(**{"good, last epoch": 1.0, "a;b": 2.0})
+    read = read_network_table(place(table, sep=separator))
+    assert read.predictors == ["good", "noise", "parameters", "good, last epoch", "a;b"]
+
+
+def test_beside_a_gap_a_training_accuracy_of_another_name_is_no_control_and_that_is_said(place):
+    read = read_network_table(place(numbers().assign(train_acc=np.linspace(0.9, 1, 12))))
+    assert "'train_acc' is no control beside a gap: call it 'train_accuracy' if it is that accuracy" in read.notes
+    assert "train_accuracy" in read_network_table(place(numbers().assign(train_accuracy=0.9))).table
+
+
 def test_constant_and_missing_predictors_are_in_the_table_unscored(place, tmp_path):
     table = numbers().assign(fixed=3.5, gaps=[np.nan, *range(11)])
     ranking = score_table(place(table), str(tmp_path / "run"), draws=20)[1].ranking.set_index("measure")

@@ -97,7 +97,8 @@ def study(
 ) -> tuple[Run, Study]:
     """Ask every measure of every network of a corpus, and score what they say against the gap.
 
-    The networks are cells of a run like any other: what is done is not done again.
+    The networks are cells of a run like any other: what is done is not done again. Numbers that the corpus knows of
+    its networks already (`Corpus.known`) are judged beside what is measured.
     """
     if len(corpus) < 2:
         raise AssayError(f"{corpus.name} has {len(corpus)} networks: a study needs at least two")
@@ -121,9 +122,10 @@ def study(
         "left_out": corpus.left_out["network"].tolist(),
         "notes": list(corpus.notes),
     }
-    result = judge(
-        corpus.table, found.loc[corpus.networks], corpus.hyperparameters, scoring, about, directions, budgets
-    )
+    known = corpus.known.loc[corpus.networks]
+    known.columns = pd.Index([f"{name} (table)" if name in found else str(name) for name in known])
+    whole = found.loc[corpus.networks].join(known)
+    result = judge(corpus.table, whole, corpus.hyperparameters, scoring, about, directions, budgets)
     result.write(done.folder)
     return done, result
 

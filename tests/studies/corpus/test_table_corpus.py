@@ -82,6 +82,18 @@ def test_checkpoints_of_anybodys_are_measured_and_the_measures_ranked(folder):
     assert found.about["notes"] and len(found.networks) == 4
 
 
+def test_numbers_of_the_table_are_judged_beside_what_is_measured(folder):
+    rewrite(folder, lambda table: table.assign(flatness=[0.3, 0.1, 0.4, 0.15], parameters=[1.5, 2.5, 3.5, 4.5]))
+    plan = loaded(folder)
+    with code_in(folder):
+        found = study(plan.corpus, plan.measures, plan.run, plan.scoring)[1]
+    assert {"flatness", "parameters", "parameters (table)", "mean margin"} <= set(found.ranking["measure"])
+    assert found.networks["flatness"].tolist() == [0.3, 0.1, 0.4, 0.15]
+    assert "flatness" not in plan.corpus.table
+    few = loaded(folder, "source:", "predictors: [flatness], source:").corpus
+    assert list(few.known) == ["flatness"]
+
+
 def test_networks_are_those_of_the_files(folder):
     corpus = loaded(folder).corpus
     subject = corpus.subject("w4d2")

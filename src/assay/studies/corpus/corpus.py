@@ -46,6 +46,11 @@ class Corpus(ABC):
         return [str(c) for c in self.table.columns if c not in ("network", *RESULTS)]
 
     @property
+    def known(self) -> pd.DataFrame:
+        """Numbers that are known of the networks already and may predict the gap, by network; none by default."""
+        return pd.DataFrame(index=pd.Index(self.networks, name="network"))
+
+    @property
     def networks(self) -> list[str]:
         """The names of the networks, in the order of the table."""
         return [str(name) for name in self.table["network"]]

@@ -6,6 +6,7 @@ sentence for people to read (`NetworkTable.notes`).
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -140,13 +141,13 @@ def _read(path: Path) -> tuple[pd.DataFrame, str]:
         if stated:
             text = text.partition("\n")[2]
             head = text.partition("\n")[0]
-        separator = stated[1] if stated else max(",;\t", key=head.count)
+        separator = stated[1] if stated else max(",;\t", key=re.sub(r'"[^"]*"', "", head).count)
         texts = read_csv(text.encode(), sep=separator, dtype=str, keep_default_na=False)
         if not isinstance(texts.index, pd.RangeIndex):
             raise ValueError(
                 "its rows have more cells than the first row has names; decimal commas need semicolons between cells"
             )
-    written = [name.strip().strip('"') for name in head.split(separator)]
+    written = [name.strip() for name in next(csv.reader([head], delimiter=separator, skipinitialspace=True), [])]
     twice = sorted({name for name in written if name and written.count(name) > 1})
     if twice:
         raise AssayError(f"{path} has the column {twice[0]!r} twice: rename one")
@@ -181,6 +182,11 @@ def _roles(there: list[str], asked: Columns, notes: list[str]) -> dict[str, str]
             # Beside a gap, only assay's own name is surely the accuracy itself, and not a measure made of it.
             known = aliases[:1] if role == TRAIN and GAP in roles else aliases
             chosen = next((by_name[alias] for alias in known if alias in by_name), None)
+            unsure = next((by_name[alias] for alias in aliases if alias in by_name), None)
+            if chosen is None and unsure is not None:
+                notes.append(
+                    f"{unsure!r} is no control, since there is a gap: name it {TRAIN!r} if it is that accuracy"
+                )
             if chosen is not None and chosen != role:
                 notes.append(f"{role} is the column {chosen!r}")
         if chosen is not None:

@@ -50,6 +50,7 @@ class TableSource:
         initial_weights: Pattern of the weights before training; by default the column of that name, if there is one.
         history: Pattern of CSV files with the loss of each epoch; by default the column of that name, if there is one.
         hyperparameters: The columns in which the networks differ by design; guessed by default.
+        predictors: The columns that are judged beside what is measured; by default all other columns of numbers.
         gap: The column of the gap, if it is not called so.
         train_accuracy: The column of the training accuracy, if it is not called so.
         test_accuracy: The column of the test accuracy, if it is not called so.
@@ -66,6 +67,7 @@ class TableSource:
     initial_weights: str | None = None
     history: str | None = None
     hyperparameters: tuple[str, ...] | None = None
+    predictors: tuple[str, ...] | None = None
     gap: str | None = None
     train_accuracy: str | None = None
     test_accuracy: str | None = None
@@ -94,9 +96,11 @@ class TableCorpus(Corpus):
         self.file = Path(file)
         self.read = read_network_table(
             source.table,
-            Columns(None, source.gap, source.train_accuracy, source.test_accuracy, source.hyperparameters),
+            Columns(
+                None, source.gap, source.train_accuracy, source.test_accuracy, source.hyperparameters, source.predictors
+            ),
         )
-        self.table = self.read.table
+        self.table = self.read.table.drop(columns=self.read.predictors)
         self.name = name or source.table.stem
         self._data = data
         if not self.hyperparameters:
@@ -113,6 +117,11 @@ class TableCorpus(Corpus):
     def hyperparameters(self) -> list[str]:
         """The columns in which the networks differ by design, as they were given or guessed."""
         return self.read.hyperparameters
+
+    @property
+    def known(self) -> pd.DataFrame:
+        """The columns of numbers that may predict the gap."""
+        return self.read.table.set_index("network")[self.read.predictors].astype(float)
 
     @property
     def notes(self) -> tuple[str, ...]:

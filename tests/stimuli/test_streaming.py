@@ -112,6 +112,13 @@ def test_plans_and_corpora_stream(folder, parquet):
         assert data.load_test(0) is None
 
 
+def test_parquet_is_named_where_it_is_not_read_and_parts_that_are_not_there_too(parquet):
+    with pytest.raises(AssayError, match=r"is Parquet: give assay.stimuli.stream_labelled\("):
+        as_labelled(parquet)
+    with pytest.raises(AssayError, match=r"has no folder 'other' and no other-….parquet"):
+        labelled_data(parquet, split="other")
+
+
 def test_names_of_classes_in_parquet_are_numbered(tmp_path, drawn):
     table = pa.table({"img": [encoded(p) for p in drawn[0][:3]], "kind": ["owl", "cat", "owl"]})
     pq.write_table(table, tmp_path / "few.parquet")

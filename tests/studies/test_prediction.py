@@ -95,7 +95,7 @@ def test_what_is_missing_or_constant_says_so(grid):
     holes = gap.where(gap.index != 3)
     found = rank(pd.DataFrame({"holes": holes, "same": 1.0, "gap": gap}), gap, table, Scoring(draws=20))
     told = found.set_index("measure")
-    assert told.loc["holes", "status"] == "missing in 1 networks" and np.isnan(told.loc["holes", "cmi"])
+    assert told.loc["holes", "status"] == "missing in 1 network" and np.isnan(told.loc["holes", "cmi"])
     assert told.loc["same", "status"] == "constant" and told.loc["same", "cmi"] == 0
 
 

@@ -48,7 +48,8 @@ def labelled_data(
     _require_there(path)
     if isinstance(inputs, tuple):
         return _several_inputs(path, inputs, labels or "labels")
-    parquet = visible(path.glob("*.parquet" if split is None else f"{split}*.parquet"), path)
+    place = path / split if split and (path / split).is_dir() else path
+    parquet = visible(place.glob("*.parquet"), place)
     if stream or path.suffix == ".parquet" or parquet:
         return stream_labelled(path, split=split, size=size, color=color, images=inputs, labels=labels)
     if path.suffix == ".npz" and (split or inputs or labels or "train_images" in _names(path)):

@@ -217,6 +217,8 @@ def _is_pair(inputs: Any, labels: Any, labelled: bool) -> bool:
 
 def _from_path(path: Path, limit: int, argument: str, labelled: bool) -> Samples:
     """Take inputs, and labels if there are any, from a folder or file."""
+    if path.suffix == ".parquet" or any(path.glob("*.parquet")):
+        raise AssayError(f"{argument}={str(path)!r} is Parquet: give assay.stimuli.stream_labelled({str(path)!r})")
     if path.is_dir() and not labelled and (pictures := pictures_in(path)):
         chosen = spread(len(pictures), limit)
         return Samples([pictures[i] for i in chosen], None, taken(str(path), len(chosen), len(pictures)))

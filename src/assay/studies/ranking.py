@@ -99,7 +99,7 @@ def rank(
     table = pd.DataFrame({"measure": names, "n": len(predictors), "status": "ok"}).set_index("measure")
     for column in predictors:
         if bad := int((~np.isfinite(predictors[column])).sum()):
-            table.loc[column, "status"] = f"missing in {bad} networks"
+            table.loc[column, "status"] = f"missing in {bad} network{'s' * (bad > 1)}"
         elif predictors[column].nunique() == 1:
             table.loc[column, "status"] = "constant"
     signs = {name: (directions or {}).get(name, 0) for name in names}

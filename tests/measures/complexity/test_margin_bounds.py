@@ -110,18 +110,18 @@ def test_the_numbers_are_those_of_norms_and_distances_over_the_percentile_of_num
 # -- what changes nothing -------------------------------------------------------------------------------
 
 
-def test_the_scale_of_the_scores_changes_no_product_over_the_margin():
+def test_the_scale_of_the_scores_changes_no_norm_over_the_margin_but_that_of_the_distance():
     net, data = fitted("vgg")
     last = [m for m in net.modules() if isinstance(m, nn.Linear)][-1]
-    before = by_quantity(MarginBounds(data, bootstrap=0)(Subject(net)))
+    subject = Subject(net, initial_weights=zoo.build("vgg", seed=3).double().state_dict())
+    before = by_quantity(MarginBounds(data, bootstrap=0)(subject))
     with torch.no_grad():
         last.weight.mul_(5.0)
         last.bias.mul_(5.0)
-    after = by_quantity(MarginBounds(data, bootstrap=0)(Subject(net)))
-    assert after.drop("log inverse squared margin").to_numpy() == pytest.approx(
-        before.drop("log inverse squared margin").to_numpy(), abs=1e-9
-    )
-    assert before["log inverse squared margin"] - after["log inverse squared margin"] == pytest.approx(2 * log(5))
+    change = by_quantity(MarginBounds(data, bootstrap=0)(subject)) - before
+    assert change.pop("log inverse squared margin") == pytest.approx(-2 * log(5))
+    assert abs(change.pop("log initial spectral complexity over margin")) > 0.01  # the initial weights stay
+    assert len(change) == 6 and change.to_numpy() == pytest.approx(np.zeros(6), abs=1e-9)
 
 
 # -- intervals, what a study takes, and refusals ----------------------------------------------------------

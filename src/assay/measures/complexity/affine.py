@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from assay.core.arrays import first_tensor
 from assay.core.errors import AssayError
@@ -53,7 +53,7 @@ def affine_layers(subject: Subject, shape: tuple[int, ...] | Batch | None = None
     if isinstance(subject.module, OnnxRuntimeNetwork):
         return _of_onnxruntime(subject.module)
     require_visible_layers(subject)
-    module = copied(subject.module, "which its norms need").to("cpu", torch.float64).eval()
+    module = _precise(copied(subject.module, "which its norms need")).eval()
     ones = _ones(_example(subject, shape))
     trace = Squaring(module, *(ones.values() if isinstance(ones, Mapping) else [ones]))
     args, kwargs = subject.network.arguments(ones)
@@ -70,7 +70,16 @@ def affine_layers(subject: Subject, shape: tuple[int, ...] | Batch | None = None
         own = {name: t for name, t in subject.module.named_buffers() if name in names}
     unreached = [name for name, t in own.items() if t.dim() > 1 and name not in trace.used]
     parts = output.unbind() if output.is_nested else (output,)  # of unequal lengths, which torch does not sum
-    return Affine(layers, own, sum(part.sum().item() for part in parts), trace.unsupported, unreached)
+    return Affine(layers, own, sum(part.sum().real.item() for part in parts), trace.unsupported, unreached)
+
+
+def _precise(module: nn.Module) -> nn.Module:
+    """A network in float64 on the CPU, its complex numbers in complex128: torch would drop their imaginary parts."""
+    module = module.cpu().double()
+    for tensor in [*module.parameters(), *module.buffers()]:
+        if tensor.is_complex():
+            tensor.data = tensor.data.to(torch.complex128)
+    return module
 
 
 def _of_onnxruntime(module: OnnxRuntimeNetwork) -> Affine:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from assay.core.arrays import as_tensor
+from assay.core.arrays import as_tensor, real_numbers
 from assay.core.errors import AssayError
 from assay.core.progress import report
 from assay.measures.base import Measure, batch_size, require_batch_size
@@ -53,7 +53,7 @@ def davies_bouldin_index(x: Tensor | Array, labels: Tensor | Array) -> float:
 
     Davies & Bouldin 1979, with their p = 2 and q = 1.
     """
-    points = as_tensor(x).double().flatten(1)
+    points = real_numbers(as_tensor(x)).flatten(1)
     if len(points) != len(labels) or not len(points):
         raise AssayError(f"there are {len(points)} points and {len(labels)} labels")
     if not points.isfinite().all():
@@ -202,7 +202,7 @@ class ClusterSeparation(Measure):
             whole = output.dim() < 2 or len(output) != len(rows[start : start + size])
             if whole or not output.isfinite().all():
                 raise AssayError(f"layer {name!r} of {subject.name!r} gives no finite tensor with a row per input")
-            kept.append(_pooled(output, self.pool).flatten(1).double().clone())
+            kept.append(real_numbers(_pooled(output, self.pool)).flatten(1).clone())
 
         for start in range(0, len(rows), size):
             subject.visit(self.data.shown(rows[start : start + size], subject.device), keep, layer)
@@ -211,7 +211,9 @@ class ClusterSeparation(Measure):
 
 def _pooled(output: Tensor, side: int) -> Any:
     """Maps pooled by their maximum over whole squares, smaller maps over all places; what is no map stays as it is."""
-    if output.dim() != 4:
+    if output.dim() != 4 or side == 1:
         return output
+    if output.is_complex():
+        raise AssayError("complex maps cannot be pooled by their maximum: give pool=1")
     height, width = output.shape[2:]
     return F.max_pool2d(output, (min(side, height), min(side, width)))

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from assay.core.arrays import real_numbers
 from assay.core.errors import AssayError
 from assay.measures.base import Measure
 from assay.measures.complexity.affine import Affine, affine_layers
@@ -74,11 +75,11 @@ def moved_layers(subject: Subject, shape: tuple[int, ...] | Batch | None = None)
     if [(x.name, x.weight.shape) for x in start.layers] != [(x.name, x.weight.shape) for x in end.layers]:
         raise AssayError(f"{subject.name!r} called other layers before training than after it: it has no distance")
     pairs = zip(end.layers, start.layers, strict=True)
-    squares = ((t.double() - start.weights[name].to(t).double()).square().sum() for name, t in end.weights.items())
+    moves = (real_numbers(t) - real_numbers(start.weights[name].to(t)) for name, t in end.weights.items())
     return Moved(
         end,
         [replace(after, weight=after.weight - before.weight) for after, before in pairs],
-        sqrt(float(torch.stack([square.cpu() for square in squares]).sum())),
+        sqrt(float(torch.stack([move.square().sum().cpu() for move in moves]).sum())),
     )
 
 
@@ -93,8 +94,8 @@ class InitialDistance(Measure):
     Of the whole network (``layer`` empty): ``squared frobenius distance`` Σ‖W_i − W_i⁰‖_F², ``squared spectral
     distance`` Σ‖W_i − W_i⁰‖₂², ``distance over spectral norm`` Σ‖W_i − W_i⁰‖_F²/‖W_i‖₂², ``log initial spectral
     complexity`` (see `log_spectral_complexity`) and ``parameter distance`` ‖θ − θ⁰‖₂ over all parameters θ as they are
-    trained, biases and batch norms among them, nothing folded. ``n`` counts layers. ``status``: ``ok``, or why a value
-    is missing or what it leaves out.
+    trained, biases and batch norms among them, nothing folded; |θ − θ⁰|² of complex ones. ``n`` counts layers.
+    ``status``: ``ok``, or why a value is missing or what it leaves out.
 
     Args:
         convolution: Which spectral norm a convolution has: ``reshaped`` or ``circular``, as in `Norms`.

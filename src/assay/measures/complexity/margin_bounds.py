@@ -96,9 +96,11 @@ class NormOverMargin:
 class MarginBounds(Measure):
     """Norms of the weights over the squared margin γ², the 10th percentile of the margins on the training set.
 
-    A network may be scaled, W ← c·W in its last layer, without changing what it says: norms and margins then grow
-    together, and their ratio stays. Layers and norms are those of `Norms`, batch norm folded in, without biases but in
-    the path norm.
+    A network may be scaled, W ← c·W and b ← c·b in its last layer, without changing what it says: norms and margins
+    then grow together, and their ratio stays. This holds for every row but ``log inverse squared margin``, which falls
+    by 2 log c, and ``log initial spectral complexity over margin``, since the distance from initial weights, which stay
+    where they were, does not grow in proportion. Layers and norms are those of `Norms`, batch norm folded in, without
+    biases but in the path norm.
 
     Table: ``log inverse squared margin`` log 1/γ²; the natural logarithms of norms over the margin as of
     `NormOverMargin`: ``log spectral product over margin``, ``log frobenius product over margin``, ``log spectral sum

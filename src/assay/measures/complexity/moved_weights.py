@@ -25,7 +25,8 @@ class PerturbedWeights:
     """Shows a sample to a network whose weights, batch norm folded in, are perturbed by a given amount.
 
     Where folding would change the network (a layer's output also goes around its batch norm), and where the network
-    cannot be copied to find its layers, nothing is folded.
+    cannot be copied to find its layers, nothing is folded. The real and imaginary parts of a complex weight are two
+    weights, along a last axis of length 2.
     """
 
     def __init__(self, subject: Subject, data: Labelled, size: int) -> None:
@@ -44,7 +45,7 @@ class PerturbedWeights:
             raise AssayError(f"{subject.name!r} has no weights to move")
         if not self._folding_agrees(data.shown(slice(0, size), subject.device)):
             self.folded, self.fold = folded_weights(subject, self.one, fold=False), False
-        self.weights = {name: self.folded.tensors[name] for name in self.folded.weights}
+        self.weights = _real(self.folded)
 
     def _folding_agrees(self, first: Any) -> bool:
         """Whether the folded network gives the same class scores on the first batch as the network itself."""
@@ -57,11 +58,12 @@ class PerturbedWeights:
         folded = _unfolded(other) if self.fold is None else folded_weights(other, self.one, self.fold)
         if folded.weights != self.folded.weights:
             raise AssayError(f"{other.name!r} called other layers with other weights: they cannot be compared")
-        return {name: folded.tensors[name] for name in folded.weights}
+        return _real(folded)
 
     def right(self, perturbation: Mapping[str, Tensor]) -> Array:
         """Whether each input is classified rightly when the perturbation is added to the weights that it names."""
-        tensors = self.folded.tensors | {name: self.weights[name] + u for name, u in perturbation.items()}
+        perturbed = {name: self.weights[name] + u for name, u in perturbation.items()}
+        tensors = self.folded.tensors | self._whole(perturbed)
         right = [_right(self._scores(tensors, x), labels) for x, labels in self.shown]
         return torch.cat(right).cpu().numpy()
 
@@ -76,13 +78,18 @@ class PerturbedWeights:
         for x, labels in self.shown:
             with torch.enable_grad():
                 perturbed = {name: (w + perturbation[name]).requires_grad_() for name, w in self.weights.items()}
-                scores = self._scores(self.folded.tensors | perturbed, x)
+                scores = self._scores(self.folded.tensors | self._whole(perturbed), x)
                 loss = F.cross_entropy(scores, labels, reduction="sum")
                 gradients = torch.autograd.grad(loss, list(perturbed.values()), allow_unused=True)
             right.append(_right(scores.detach(), labels))
             for name, gradient in zip(perturbed, gradients, strict=True):
                 total[name] += 0 if gradient is None else gradient.nan_to_num()
         return total, torch.cat(right).cpu().numpy()
+
+    def _whole(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Weights as the network has them: complex ones of their two parts."""
+        own = self.folded.tensors
+        return {k: torch.view_as_complex(w) if own[k].is_complex() else w for k, w in weights.items()}
 
     def _scores(self, tensors: Mapping[str, Tensor], ready: Any) -> Tensor:
         args, kwargs = self.subject.network.arguments(cloned(ready))  # the network may write to it
@@ -113,6 +120,12 @@ def places_of(module: nn.Module) -> dict[str, str]:
 def _unfolded(subject: Subject) -> FoldedWeights:
     weights = {name: weight.detach() for name, weight in subject.module.named_parameters()}
     return FoldedWeights(weights, list(weights))
+
+
+def _real(folded: FoldedWeights) -> dict[str, Tensor]:
+    """The weights by name, complex ones as their real and imaginary parts."""
+    weights = {name: folded.tensors[name].detach() for name in folded.weights}
+    return {k: torch.view_as_real(w.resolve_conj()) if w.is_complex() else w for k, w in weights.items()}
 
 
 def _right(scores: Tensor, labels: Tensor) -> Tensor:

@@ -45,7 +45,7 @@ def spectral_norm(weight: Tensor | Array, groups: int = 1) -> float:
 
     Yoshida & Miyato 2017, section 3.2.
     """
-    w = as_tensor(weight).detach().double()
+    w = _precise(weight)
     return _largest(w.reshape(groups, len(w) // groups, -1))
 
 
@@ -76,7 +76,7 @@ def convolution_norm(
 
     Sedghi, Gupta & Long 2019.
     """
-    w = as_tensor(weight).detach().double()
+    w = _precise(weight)
     axes = w.dim() - 2
     strides, dilations = (tuple(v) if isinstance(v, Sequence) else (v,) * axes for v in (stride, dilation))
     if axes < 1 or not len(size) == len(strides) == len(dilations) == axes:
@@ -160,7 +160,7 @@ def path_norm(subject: Subject, shape: tuple[int, ...] | None = None) -> float:
     """The ℓ₂ norm over all paths from an input or a bias to an output of the product of the weights along it.
 
     φ = √(Σ_paths Π_{w on the path} w²) = √(Σ_i f_{w²}(1)_i): the network with all weights and biases squared, shown
-    ones. Batch norm is folded in first (see `affine_layers`). An average over n is a layer of
+    ones; |w|² for complex weights. Batch norm is folded in first (see `affine_layers`). An average over n is a layer of
     weights 1/n; of a maximum the largest input counts, as in the network.
 
     Defined for affine layers, ReLUs, pooling, sums and concatenations; an error for anything else.
@@ -193,6 +193,7 @@ class Norms(Measure):
     Σ‖W_i‖_F², ``log frobenius product`` Σ log ‖W_i‖_F², ``log spectral product`` Σ log ‖W_i‖₂², ``log frobenius sum``
     log L + Σ log ‖W_i‖_F²/L and ``log spectral sum`` log L + Σ log ‖W_i‖₂²/L (the sum of squared norms once the scale
     is balanced over layers), ``stable rank`` Σ‖W_i‖_F²/‖W_i‖₂² and ``log path norm``, the logarithm of `path_norm`.
+    A complex weight w counts as two parameters and with |w|²; of networks that have one, no ``vc dimension`` is known.
     ``n`` counts layers. ``status``: ``ok``, or why a value is missing or what it leaves out.
 
     Args:
@@ -265,11 +266,12 @@ class Norms(Measure):
         for quantity, value in _totals(np.array(frobenius), np.array(spectral)).items():
             status = left_out if np.isfinite(value) else "a layer is zero or has no norm"
             yield row(quantity, value, len(layers), status=status)
-        yield row("parameters", sum(w.numel() for w in affine.weights.values()), len(layers))
+        yield row("parameters", sum(w.numel() * (1 + w.is_complex()) for w in affine.weights.values()), len(layers))
         yield row("layers", len(layers), len(layers), status=left_out)
         paths = _no_paths(affine)
         bound = vc_dimension_bound([x.parameters for x in layers], [prod(x.outputs) for x in layers])
-        yield row("vc dimension", NAN if paths else bound, len(layers), status=paths or left_out)
+        unbounded = paths or ("of real weights only" if any(w.is_complex() for w in affine.weights.values()) else "")
+        yield row("vc dimension", NAN if unbounded else bound, len(layers), status=unbounded or left_out)
         defined = not paths and 0 < affine.squared < float("inf")
         squared = log(affine.squared) / 2 if defined else NAN
         yield row("log path norm", squared, len(layers), status=paths or ("ok" if defined else "no path, or too large"))
@@ -290,6 +292,12 @@ def _totals(frobenius: Array, spectral: Array) -> dict[str, float]:
 
 def _no_paths(affine: Affine) -> str:
     return f"{ONLY}: it has {affine.unsupported}" if affine.unsupported else ""
+
+
+def _precise(weight: Tensor | Array) -> Tensor:
+    """A weight in float64, or complex128 where it is complex."""
+    w = as_tensor(weight).detach()
+    return w.to(torch.complex128 if w.is_complex() else torch.float64)
 
 
 def _largest(matrices: Tensor) -> float:

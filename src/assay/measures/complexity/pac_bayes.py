@@ -16,7 +16,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from assay.core.arrays import as_tensor
+from assay.core.arrays import as_tensor, real_numbers
 from assay.core.errors import AssayError
 from assay.measures.base import Measure, batch_size
 from assay.measures.complexity.moved_weights import PerturbedWeights
@@ -37,9 +37,11 @@ _KINDS: tuple[Kind, ...] = ("sigma", "sigma magnitude")
 def pac_bayes(distance: Tensor | Array, sigma: float, inputs: int) -> float:
     """The PAC-Bayes measure of noise that is the same for all weights.
 
-    μ = ‖d‖₂²/(4σ²) + log(m/σ) + 10. With probability 1 − 1/m or more, the expected error under the noise exceeds that
-    on the m training inputs by no more than √(μ/(m − 1)). ‖d‖²/(2σ²) is the Kullback–Leibler divergence between noise
-    of standard deviation σ around the weights and the same noise around the point that d is the distance from.
+    μ = ‖d‖₂²/(4σ²) + log(m/σ) + 10. For a σ that was fixed before the data were seen, with probability 1 − 1/m or more
+    the expected error under the noise exceeds that on the m training inputs by no more than √(μ/(m − 1)). `PacBayes`
+    searches for σ on the training set, which the bound does not pay for: its values order networks and guarantee
+    nothing. ‖d‖²/(2σ²) is the Kullback–Leibler divergence between noise of standard deviation σ around the weights and
+    the same noise around the point that d is the distance from.
 
     Args:
         distance: What the weights are less that point: w − w⁰, or w for the origin.
@@ -98,7 +100,8 @@ class PacBayes(Measure):
     σ and the size relative to the weights are those of `Sharpness`: the largest noise that costs no more than ``drop``
     of the accuracy. w is what the noise is added to: all weights and biases, batch norm folded in; w⁰ is the same of
     the network before training (``Subject(initial_weights=…)``), whose batch norms have the statistics they begin
-    with. m is the number of inputs of ``data``, of which ``samples`` are shown.
+    with. The real and imaginary parts of a complex weight are two weights. m is the number of inputs of ``data``, of
+    which ``samples`` are shown.
 
     Table: ``sigma`` and ``sigma magnitude``; ``pac-bayes init``, ``pac-bayes orig`` (see `pac_bayes`) and ``pac-bayes
     flatness`` 1/σ²; the same with ``pac-bayes magnitude`` (see `pac_bayes_magnitude`). ``low``, ``high``: 95 % interval
@@ -219,11 +222,11 @@ class PacBayes(Measure):
 
 
 def _flat(weights: Mapping[str, Tensor]) -> Tensor:
-    return torch.cat([weight.detach().double().flatten().cpu() for weight in weights.values()])
+    return torch.cat([weight.double().flatten().cpu() for weight in weights.values()])
 
 
 def _vector(values: Tensor | Array) -> Tensor:
-    vector = as_tensor(values).detach().double().flatten()
+    vector = real_numbers(as_tensor(values).detach()).flatten()
     if not vector.numel() or not vector.isfinite().all():
         raise AssayError(f"{vector.numel()} weights or distances: give at least one, all of them finite")
     return vector

@@ -72,6 +72,21 @@ class _Call:
     version: int
 
 
+def squared(weight: Tensor) -> Tensor:
+    """The squares w² of weights, |w|² of complex ones, which stay of a complex type as what they meet may be.
+
+    Example:
+        >>> squared(torch.tensor([3.0 + 4.0j])).tolist(), squared(torch.tensor([-2.0])).tolist()
+        ([(25+0j)], [4.0])
+    """
+    return (weight.real.square() + weight.imag.square()).to(weight) if weight.is_complex() else weight.square()
+
+
+def _of_numbers(tensor: Tensor) -> bool:
+    """Whether a tensor holds real or complex numbers, which are computed with, and not whole ones, which count."""
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
 class Squaring(TorchFunctionMode):
     """Runs a network with squared weights, in every operation that depends on the input.
 
@@ -185,12 +200,12 @@ class Squaring(TorchFunctionMode):
 
     def lost(self, output: Any) -> bool:
         """Whether a tensor came from nowhere: neither from the input nor from weights and constants."""
-        made = [t for t in tensors_in(output) if t.is_floating_point()]
+        made = [t for t in tensors_in(output) if _of_numbers(t)]
         return any(id(t) not in self.flowing and id(t) not in self.names for t in made)
 
     def _chooses_numbers(self, args: Any, kwargs: Any) -> bool:
         """Whether values that depend on the input are chosen by what does not, and not the other way round."""
-        flows = id(args[0]) in self.flowing and args[0].is_floating_point()
+        flows = id(args[0]) in self.flowing and _of_numbers(args[0])
         return flows and self._weights_are_constant(args, kwargs)
 
     def _weights_are_constant(self, args: Any, kwargs: Any) -> bool:
@@ -212,14 +227,16 @@ class Squaring(TorchFunctionMode):
     def _square(self, values: Any, numbers: bool = False) -> Any:
         def square(value: Any) -> Any:
             if isinstance(value, Tensor):
-                return value.square() if id(value) not in self.flowing and value.is_floating_point() else value
-            return value**2 if numbers and isinstance(value, float | int) else value
+                return squared(value) if id(value) not in self.flowing and _of_numbers(value) else value
+            return abs(value) ** 2 if numbers and isinstance(value, float | int | complex) else value
 
         return pytree.tree_map(square, values)
 
     def _affine(self, func: Any, x: Tensor, weight: Tensor, bias: Tensor | None = None, *rest: Any, **more: Any) -> Any:
         def run(weight: Tensor, bias: Tensor | None) -> Tensor:
-            result: Tensor = func(x, weight.square(), None if bias is None else bias.square(), *rest, **more)
+            # A network that says ``x.to(torch.complex64)`` says so of its float64 copy too.
+            squares = squared(weight), None if bias is None else squared(bias)
+            result: Tensor = func(x.to(weight.dtype), *squares, *rest, **more)
             return result
 
         settings = {"stride": 1, "dilation": 1, "groups": 1}
@@ -253,7 +270,7 @@ class Squaring(TorchFunctionMode):
 
         def run(weight: Tensor, bias: Tensor | None) -> Tensor:
             assert bias is not None
-            return x * weight.square().view(wide) + bias.square().view(wide)
+            return x * squared(weight).view(wide) + squared(bias).view(wide)
 
         output = run(layer.weight, layer.bias)
         self.calls.append(_Call(layer, run, output, -1))

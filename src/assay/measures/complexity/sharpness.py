@@ -48,6 +48,8 @@ def reach(weight: Tensor, size: float, kind: Kind) -> Tensor:
     """
     if kind not in KINDS:
         raise AssayError(f"kind={kind!r} is not known{nearest(kind, KINDS)}")
+    if weight.is_complex():
+        raise AssayError("complex weights have no reach: give their parts, torch.view_as_real(weight)")
     if kind == "sigma magnitude":
         return (size**2 * weight.square() + EPSILON**2).sqrt()
     return size * weight.abs() + EPSILON if kind == "alpha magnitude" else torch.full_like(weight, size)
@@ -86,7 +88,8 @@ class Sharpness(Measure):
     relative to the weights (``magnitude``) are as of `reach`.
 
     Weights are those with batch norm folded in (see `assay.measures.complexity.affine.folded_weights`), biases among
-    them: a weight before a batch norm has no scale of its own. The network itself is not written to.
+    them: a weight before a batch norm has no scale of its own. The real and imaginary parts of a complex weight are two
+    weights. The network itself is not written to.
 
     Table: for every kind (``sigma``, ``sigma magnitude``, ``alpha``, ``alpha magnitude``) the size, its ``inverse
     squared`` such as 1/σ², and ``log inverse squared``; large is sharp. ``low``, ``high``: 95 % interval (bootstrap

@@ -38,10 +38,8 @@ def test_a_checkpoint_of_training_is_read_for_its_state_dict(tmp_path):
     ("content", "words"),
     [
         (b"", r"weights=.*w.pt is empty: download or copy it again"),
-        (
-            b"<html>404 Not found</html>\n",
-            r"is neither .* \(it begins with '<html>404 Not found</html>'\): name another",
-        ),
+        (b"<html>404 Not found</html>\n", r"is neither safetensors nor a torch checkpoint \(it is a web page\): name"),
+        (b"root:x:0:0:root\n", r"is neither safetensors nor a torch checkpoint \(it is text\): name another file"),
         (
             b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
             r"is a pointer of git-lfs, .* \(git lfs pull\)",

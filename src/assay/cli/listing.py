@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from assay.cli.names import complete_name
 from assay.cli.terminal import AsJson, out, print_json, print_table
 from assay.core.errors import AssayError, nearest
-
-if TYPE_CHECKING:
-    from assay.subject.subject import Subject
 
 
 def list_known(
@@ -41,7 +38,7 @@ def list_known(
         elif (thing := _with_settings(name)) is not None:
             _list_settings(name, thing, as_json)
         else:
-            layers = _subject(name, shape, preprocess).layers
+            layers = _layers(name, shape, preprocess)
             print_json({"layers": layers}) if as_json else out.print("\n".join(layers), markup=False)
 
 
@@ -144,11 +141,16 @@ def _list_settings(name: str, thing: Any, as_json: bool) -> None:
     print_table(name, rows)
 
 
-def _subject(source: str, shape: str, preprocess: str | None) -> Subject:
+def _layers(source: str, shape: str, preprocess: str | None) -> list[str]:
+    """The layers of a network, as it is shown an input of a shape."""
     from assay.core.shapes import shape_of
     from assay.plans.preprocess import preprocess_from_text
     from assay.subject.source import SubjectSource
+    from assay.subject.taking import NotTaken
 
     subject = SubjectSource(source, preprocess=preprocess_from_text(preprocess)).load()
     subject.example = shape_of(shape, "--input")
-    return subject
+    try:
+        return subject.layers
+    except NotTaken as error:
+        raise AssayError(f"{error}; --input gives the shape of one input that it takes, as --input 1x28x28") from error

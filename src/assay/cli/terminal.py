@@ -23,8 +23,9 @@ from assay.core.progress import listening
 
 _WIDE = 160  # columns of a table in a pipe or file, which has no width of its own
 _shown = on_terminal(sys.stdout)
-out = Console(highlight=False, soft_wrap=not _shown, width=None if _shown else _WIDE)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+# Names such as ``:x:`` are names, and no emoji.
+out = Console(highlight=False, emoji=False, soft_wrap=not _shown, width=None if _shown else _WIDE)
+err = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 
 NO_PLACE, BAD_INPUT, CELLS_FAILED, DIFFERENT, INTERRUPTED, TERMINATED = 1, 2, 3, 1, 130, 143
 
@@ -90,7 +91,7 @@ def print_table(title: str, rows: Sequence[Mapping[Any, Any]]) -> None:
     """Print rows as a table for people."""
     table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
     for column in rows[0] if rows else ():
-        table.add_column(str(column), overflow="fold")
+        table.add_column(escape(str(column)), overflow="fold")
     for row in rows:
         table.add_row(*(_cell(value) for value in row.values()))
     out.print(table)
@@ -113,7 +114,7 @@ def progress(quiet: bool = False) -> Iterator[None]:
             yield
         return
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),

@@ -79,11 +79,18 @@ def require_checkpoint(path: Path) -> str:
             return TORCH
     if head[:2] in (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"):  # a pickle, as torch wrote before version 1.6
         return TORCH
-    begins = head.split(b"\n")[0][:30].decode("ascii", "replace")
-    shown = f" (it begins with {begins!r})" if begins.isascii() and begins.isprintable() else ""
     raise AssayError(
-        f"weights={path} is neither safetensors nor a torch checkpoint{shown}: name another file, or download it again"
+        f"weights={path} is neither safetensors nor a torch checkpoint{_another_kind(head)}: name another file, or "
+        "download it again"
     )
+
+
+def _another_kind(head: bytes) -> str:
+    """The kind of a file by its first bytes, as part of a sentence that repeats nothing of what the file says."""
+    if head.lstrip()[:9].lower().startswith((b"<html", b"<!doctype")):
+        return " (it is a web page)"
+    line = head.split(b"\n")[0].decode("ascii", "replace")
+    return " (it is text)" if line.isascii() and line.rstrip("\r").isprintable() else ""
 
 
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:

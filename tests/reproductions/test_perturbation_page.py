@@ -96,7 +96,7 @@ def from_mixup(name: str, measure: str) -> str:
 
 def right(name: str, also: str = "mixup", within: float = 0.005) -> str:
     row = PAIRS.loc[(name, also, within)]
-    return f"{100 * row['right']:.0f} % ({100 * row['right_low']:.0f}–{100 * row['right_high']:.0f})"
+    return interval(row[["right", "right_low", "right_high"]], "{} % ({}–{})")
 
 
 def explained(name: str, of: str) -> str:
@@ -353,3 +353,12 @@ def test_the_documentation_says_what_the_tables_say():
 def test_the_pictured_pairs_are_ordered_the_other_way_round():
     for pair in PICTURED:
         assert pair["gap"].diff().iloc[1] * pair["gi intra ℓ=0"].diff().iloc[1] < 0
+
+
+def test_intervals_of_pairs_leave_out_guessing_on_the_page_where_they_do_in_the_table():
+    ends = PAIRS[["right_low", "right_high"]]
+    shown = [re.search(r"\((.*)–(.*)\)", right(*key)) for key in PAIRS.index]
+    leave_out = (ends["right_high"] < 0.5) | (ends["right_low"] > 0.5)
+    assert [not float(m[1]) <= 50 <= float(m[2]) for m in shown if m] == leave_out.tolist()
+    assert leave_out.drop(index="mixup", level="also").tolist() == [True, False, False, False]
+    assert "of these four only the first leaves out guessing" in PAGE

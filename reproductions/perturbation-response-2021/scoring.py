@@ -17,9 +17,9 @@ from assay.stats.multiplicity import holm
 from assay.studies import (
     ConditionalMutualInformation,
     Scoring,
+    affordable_controls,
     compare_measures,
     conditional_mutual_information,
-    control_columns,
     control_predictors,
     judge,
     load_corpus_plan,
@@ -148,7 +148,7 @@ def table_three(out: Path, scale: Scale) -> None:
             numbers = scores.join(control_predictors(good, hyper))
             ranked = rank(numbers, good["gap"], good[conditions], scoring(scale), SCORES)
             ranked.insert(1, "kind", np.where(ranked["measure"].str.startswith(CONTROL), "control", "measure"))
-            partial = partial_correlations(scores, good["gap"], control_columns(good, hyper))
+            partial = partial_correlations(scores, good["gap"], affordable_controls(good, hyper)[0])
             ranked = ranked.join(partial, on="measure")
             if "cmi" in ranked:  # else there are too few networks
                 whole = numbers[ranked["measure"][ranked["status"] == "ok"]]

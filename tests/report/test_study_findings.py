@@ -45,6 +45,20 @@ def test_a_measure_that_follows_the_gap_is_good_and_said_to_go_against_expectati
     )
 
 
+def test_of_few_networks_nothing_is_good_where_the_best_is_not_better_than_chance():
+    """A hyper-parameter alone has no CMI at all in any resample, so that noise was called better than it."""
+    codes = np.indices((3, 2, 2)).reshape(3, -1)
+    rng = np.random.default_rng(2)
+    for _ in range(6):
+        table = pd.DataFrame({"network": [f"n{i}" for i in range(12)], **dict(zip("abc", codes, strict=True))})
+        table["gap"] = rng.normal(size=12)
+        noise = pd.DataFrame(rng.normal(size=(12, 5)), index=table["network"]).rename(columns="m{}".format)
+        study = judge(table, noise, list("abc"), Scoring(draws=60, permutations=99))
+        items = study_findings(study.ranking, study.comparisons, study.about).items
+        if study.ranking["p_max"].min() > 0.05:
+            assert "good" not in {tone for tone, question, _ in items if "together" not in question}
+
+
 def test_a_study_of_an_earlier_version_is_not_judged():
     ranking = pd.DataFrame(
         {"measure": ["m"], "n": 9, "status": "ok", "cmi": 0.3, "cmi_distinct": 0.3, "tau": 0.5}

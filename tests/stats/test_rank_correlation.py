@@ -15,6 +15,23 @@ from assay.stats.exact_spearman import least_spearman_p
 from assay.stats.rank_correlation import partial_spearman, spearman_interval, spearman_p
 
 
+def test_groups_of_equal_pairs_count_as_one_pair_each():
+    rng = np.random.default_rng(11)
+    x, y, z = rng.normal(size=(3, 25))
+    thrice = [np.repeat(row, 3) for row in (x, y, z)]
+    groups = np.repeat(np.arange(25), 3)
+    assert spearman_interval(*thrice[:2], groups=groups) == pytest.approx(spearman_interval(x, y))
+    assert spearman_interval(*thrice, groups=groups) == pytest.approx(spearman_interval(x, y, z))
+    assert spearman_interval(*thrice[:2])[0] > spearman_interval(x, y)[0]  # as if 75 pairs said so
+
+
+def test_variables_that_follow_from_each_other_count_once():
+    rng = np.random.default_rng(12)
+    x, y, z = rng.normal(size=(3, 30))
+    twice = np.stack([z, -z, 3 * z + 1], axis=1)
+    assert spearman_interval(x, y, twice) == pytest.approx(spearman_interval(x, y, z))
+
+
 def test_one_variable_held_constant_is_the_closed_form():
     rng = np.random.default_rng(0)
     for _ in range(20):

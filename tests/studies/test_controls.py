@@ -12,6 +12,7 @@ from assay import AssayError
 from assay.stats.rank_correlation import partial_spearman
 from assay.studies import (
     Scoring,
+    affordable_controls,
     combined,
     combined_prediction,
     control_columns,
@@ -20,6 +21,7 @@ from assay.studies import (
     partial_correlations,
 )
 from assay.studies.combined import predicted as ridge_predicted
+from assay.studies.controls import DETAILS
 
 CODES = np.indices((3, 3, 2, 3)).reshape(4, -1)
 
@@ -68,6 +70,49 @@ def test_partial_correlations_are_those_of_the_single_function():
     assert found.drop(index="m").isna().all(axis=None)
 
 
+def test_controls_in_detail_have_a_flag_for_each_level_and_each_two():
+    table, _ = corpus()
+    table["rate"] = np.arange(54) / 10
+    flags = control_columns(table, ["depth", "skips"], "factors")
+    assert flags.shape == (54, 2 + 2 + 1)  # training accuracy and its square, two of three depths, one of two
+    assert set(np.unique(flags[:, 2:])) == {0.0, 1.0}
+    pairs = control_columns(table, ["depth", "skips"], "pairs")
+    np.testing.assert_array_equal(pairs[:, 5:], flags[:, 2:4] * flags[:, 4:])
+    many = control_columns(table, ["rate"], "factors")[:, 2:]
+    np.testing.assert_allclose(many, np.stack([table["rate"], (table["rate"] - 2.65) ** 2], axis=1))
+
+
+def test_controls_are_as_detailed_as_the_number_of_cells_allows():
+    table, _ = corpus()
+    assert affordable_controls(table, HYPERPARAMETERS)[1] == "pairs"  # 27 columns for 54 cells
+    assert affordable_controls(table, HYPERPARAMETERS[:3])[1] == "factors"  # 7 for 18 cells, where pairs are 15
+    assert affordable_controls(table, HYPERPARAMETERS[:2])[1] == "linear"  # nine cells with six networks each
+
+
+@pytest.mark.parametrize("effect", ["curved", "of two together"])
+def test_measures_that_repeat_any_effect_of_hyperparameters_add_nothing_to_the_controls(effect):
+    """With controls as plain numbers, they were said to add in 25 of 25 such corpora."""
+    codes = np.indices((3, 2, 2, 3, 2)).reshape(5, -1)
+    centred = codes - codes.mean(axis=1, keepdims=True)
+    follows = 1.5 * centred[0] ** 2 + centred[1] if effect == "curved" else 4 * centred[1] * centred[2] + centred[0]
+    table, names = pd.DataFrame(codes.T, columns=list("abcde")), list("abcde")
+    degrees = [control_columns(table, names, detail) for detail in DETAILS]
+    rng = np.random.default_rng(0)
+    gap = follows + 0.5 * rng.normal(size=72)
+    measures = follows[:, None] + 0.5 * rng.normal(size=(72, 5))
+    linear = combined_prediction(measures, degrees[0], gap, np.arange(72)).set_index("of")
+    detailed = combined_prediction(measures, degrees, gap, np.arange(72)).set_index("of")
+    assert linear.loc["difference", "low"] > 0 > detailed.loc["difference", "low"]
+    columns, detail = affordable_controls(table, names)
+    found = partial_correlations(pd.DataFrame({"m": measures[:, 0]}), pd.Series(gap), columns).loc["m"]
+    assert detail == "pairs" and found["partial_rho_low"] < 0 < found["partial_rho_high"]
+
+
+def test_a_constant_target_is_refused():
+    with pytest.raises(AssayError, match=r"the target is 0\.5 in all networks"):
+        combined_prediction(np.zeros((20, 1)), np.zeros((20, 0)), np.full(20, 0.5), np.arange(20))
+
+
 @pytest.mark.parametrize("penalty", [1e-3, 0.1, 10.0])
 def test_ridge_is_that_of_scikit_learn(penalty):
     rng = np.random.default_rng(1)
@@ -100,7 +145,7 @@ def test_the_interval_is_that_of_the_grouped_jackknife():
 
     def r2(kept):
         x, y, c = measures[kept], gap[kept], cells[kept]
-        model, mean = (combined._errors(values, y, c, folds).sum() for values in (x, x[:, :0]))
+        model, mean = (combined._errors([values], y, c, folds).sum() for values in (x, x[:, :0]))
         return 1 - model / mean
 
     parts = np.array([r2(group != j) for j in range(10)])

@@ -71,6 +71,19 @@ def test_seeds_are_replicates_and_columns_of_the_test_set_never_predictors(place
     assert "neither hyper-parameters nor predictors: seed, test_loss, comment" in read.notes
 
 
+def test_numbers_of_new_data_are_no_predictors_wherever_their_names_say_so(place):
+    leaks = {
+        name: np.arange(12.0) for name in ("error_test", "final-test-acc", "acc_val_best", "evalLoss", "eval_loss")
+    }
+    read = read_network_table(place(numbers().assign(**leaks, latest=np.arange(12.0))))
+    assert read.predictors == ["good", "noise", "parameters", "evalLoss", "latest"]
+
+
+def test_a_measure_named_like_a_control_is_one_sentence(place, tmp_path):
+    with pytest.raises(AssayError, match="the measure 'control: depth' begins as the names of controls do: rename it"):
+        score_table(place(numbers().assign(**{"control: depth": np.arange(12.0)})), str(tmp_path / "run"), draws=0)
+
+
 def test_columns_can_be_chosen_by_name(place, tmp_path):
     columns = Columns(hyperparameters=("width", "depth"), predictors=("noise", "parameters"))
     study = score_table(place(numbers()), str(tmp_path / "run"), columns, draws=0)[1]

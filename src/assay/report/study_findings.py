@@ -38,7 +38,7 @@ def study_findings(
         items: list[Item] = [("open", _BEST, f"Not to be said: {column.iloc[0]}.")]
     else:
         items = [*_best(ranking, about, tested), _better(ranking, comparisons), *_directions(ranking)]
-        items += [*_controls(ranking, controls, comparisons), *_together(combined)]
+        items += [*_controls(ranking, controls, comparisons, about), *_together(combined)]
         unscored = ranking[ranking[JUDGED_BY].isna()]
         if len(unscored):
             names = ", ".join(f"{r.measure} ({r.status})" for r in unscored.itertuples())
@@ -94,7 +94,7 @@ def _better(ranking: pd.DataFrame, comparisons: pd.DataFrame) -> Item:
     rest = comparisons[~comparisons.index.isin(worse.index)]
     if len(worse) and len(rest):
         said += f" Not told apart from it: {_listed(rest['other'].tolist())}."
-    return ("good" if len(worse) else "open", _BETTER, said)
+    return ("good" if len(worse) and is_good(ranking.iloc[0]) else "open", _BETTER, said)
 
 
 def _directions(ranking: pd.DataFrame) -> list[Item]:
@@ -114,7 +114,9 @@ def _directions(ranking: pd.DataFrame) -> list[Item]:
     return [("bad", "In the direction that is expected?", f"Against it: {_listed(named)}.")]
 
 
-def _controls(ranking: pd.DataFrame, controls: pd.DataFrame, comparisons: pd.DataFrame) -> list[Item]:
+def _controls(
+    ranking: pd.DataFrame, controls: pd.DataFrame, comparisons: pd.DataFrame, about: dict[str, Any]
+) -> list[Item]:
     """Whether a control predicts the gap as well as the best measure, and what the best says at equal controls."""
     if not len(controls):
         return []
@@ -127,8 +129,10 @@ def _controls(ranking: pd.DataFrame, controls: pd.DataFrame, comparisons: pd.Dat
     said += f"; {best['measure']} is better than it." if beaten else "; the best of them is not told apart from it."
     if "partial_rho" in ranking and not pd.isna(best["partial_rho"]):
         ends = f"{best['partial_rho_low']:.2f} to {best['partial_rho_high']:.2f}"
-        said += f" At equal controls its rank correlation with the gap is {best['partial_rho']:.2f} ({ends})."
-    return [("good" if beaten else "open", "Is it more than training accuracy or a hyper-parameter says?", said)]
+        equal = f" ({about['controls']})" if "controls" in about else ""  # a study of before says nothing of them
+        said += f" At equal controls{equal} its rank correlation with the gap is {best['partial_rho']:.2f} ({ends})."
+    grade = "good" if beaten and is_good(best) else "open"
+    return [(grade, "Is it more than training accuracy or a hyper-parameter says?", said)]
 
 
 def _together(combined: pd.DataFrame | None) -> list[Item]:

@@ -52,7 +52,9 @@ def partial_spearman(x: Array, y: Array, given: Array) -> float:
     return pearson(left[:, 0], left[:, 1])
 
 
-def spearman_interval(x: Array, y: Array, given: Array | None = None, confidence: float = 0.95) -> tuple[float, float]:
+def spearman_interval(
+    x: Array, y: Array, given: Array | None = None, confidence: float = 0.95, groups: Array | None = None
+) -> tuple[float, float]:
     """Interval of Spearman's ρ, or of the partial one: tanh(atanh ρ ± t·s), s from leaving out one pair at a time.
 
     s² = (n − 1)/n·Σ (z_i − z̄)² is the jackknife's variance of z = atanh ρ, z_i being z without pair i, and t Student's
@@ -67,14 +69,19 @@ def spearman_interval(x: Array, y: Array, given: Array | None = None, confidence
     below 1 that so many pairs can have, 1 − 12/(n³ − n), with Bonett & Wright's error, and the upper end as 1; and a ρ
     of −1 likewise.
 
+    Pairs of one group are not independent of each other: whole groups are then left out, and n is their number, as if
+    the pairs of a group said the same.
+
     Args:
         x: Numbers, n.
         y: Numbers, n.
-        given: Variables that are held constant, n or n × k; None for none.
+        given: Variables that are held constant, n or n × k; None for none. Of those that follow from each other, k
+            counts the ones that do not.
         confidence: How often such intervals contain the correlation.
+        groups: The group of each pair; by default each is its own.
 
     Returns:
-        Lower and upper end; NaN for fewer than 4 + k pairs or where ρ is undefined.
+        Lower and upper end; NaN for fewer than 4 + k pairs or groups, or where ρ is undefined.
 
     Example:
         >>> x, y = np.arange(12.0), np.array([1.0, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10])
@@ -86,8 +93,10 @@ def spearman_interval(x: Array, y: Array, given: Array | None = None, confidence
     """
     others = None if given is None else np.asarray(given, dtype=np.float64).reshape(len(x), -1)
     rho = _rho(x, y, others)
-    n = len(x)
-    freedom = n - 2 - (0 if others is None else others.shape[1])
+    group = np.arange(len(x)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    n = int(group.max()) + 1
+    held = 0 if others is None else int(np.linalg.matrix_rank(others - others.mean(axis=0)))
+    freedom = n - 2 - held
     if not np.isfinite(rho) or freedom < 2:
         return NAN, NAN
     quantile = float(scipy.stats.t.ppf((1 + confidence) / 2, freedom))
@@ -95,7 +104,7 @@ def spearman_interval(x: Array, y: Array, given: Array | None = None, confidence
         below = 1 - 12 / (n**3 - n)
         end = tanh(atanh(below) - quantile * sqrt((1 + below**2 / 2) / (freedom - 1)))
         return (end, 1.0) if rho > 0 else (-1.0, -end)
-    left_out = np.array([_rho(*_without(i, x, y, others)) for i in range(n)])
+    left_out = np.array([_rho(*_only(group != i, x, y, others)) for i in range(n)])
     z = np.arctanh(np.clip(left_out, -_ALMOST_ONE, _ALMOST_ONE))
     jackknife = (n - 1) / n * float(((z - z.mean()) ** 2).sum())
     half = quantile * sqrt(max(jackknife, (1 + rho**2 / 2) / (freedom - 1)))
@@ -140,5 +149,5 @@ def _rho(x: Array, y: Array, given: Array | None) -> float:
     return spearman(x, y) if given is None else partial_spearman(x, y, given)
 
 
-def _without(i: int, *rows: Array | None) -> tuple[Any, ...]:
-    return tuple(None if row is None else np.delete(row, i, axis=0) for row in rows)
+def _only(kept: Array, *rows: Array | None) -> tuple[Any, ...]:
+    return tuple(None if row is None else np.asarray(row)[kept] for row in rows)

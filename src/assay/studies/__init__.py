@@ -2,7 +2,7 @@
 
 from assay.studies.agreement import correlation_matrix, metric_agreement, overview
 from assay.studies.combined import combined_prediction
-from assay.studies.controls import control_columns, control_predictors, partial_correlations
+from assay.studies.controls import affordable_controls, control_columns, control_predictors, partial_correlations
 from assay.studies.corpus.corpus import Corpus, accuracy
 from assay.studies.corpus.data import CorpusData
 from assay.studies.corpus.network_table import Columns, NetworkTable, read_network_table
@@ -77,6 +77,7 @@ __all__ = [
     "TableSource",
     "TrainedCorpus",
     "accuracy",
+    "affordable_controls",
     "against_chance",
     "by_epoch",
     "chance_level",

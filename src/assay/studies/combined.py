@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy
+from threadpoolctl import threadpool_limits
 
 from assay.core.errors import AssayError
 from assay.core.progress import report
@@ -19,13 +20,16 @@ _REPEATS = 5
 _GROUPS = 10  # of cells that the jackknife leaves out
 
 
-def combined_prediction(measures: Array, controls: Array, target: Array, cells: Array, seed: int = 0) -> pd.DataFrame:
+def combined_prediction(
+    measures: Array, controls: Array | Sequence[Array], target: Array, cells: Array, seed: int = 0
+) -> pd.DataFrame:
     """How much of the target ridge regressions on all measures, and on the controls, explain in networks left out.
 
     R² = 1 − Σ (y_i − ŷ_i)² / Σ (y_i − ȳ_i)² over all networks, ŷ_i being predicted and ȳ_i the mean from folds without
     network i, and without any other of its cell. Folds are five groups of cells, five times over. Columns are
-    standardised, and the penalty chosen, by the training folds alone (nested cross-validation). 0 is what
-    the mean explains; less means that the columns mislead.
+    standardised, and the penalty chosen, by the training folds alone (nested cross-validation). Where the controls are
+    given in several degrees of detail, the training folds choose among these too. 0 is what the mean explains; less
+    means that the columns mislead.
 
     The interval is R² ± t₉·se, of what R² is on average over corpora of so many networks of such a grid. The se is
     that of the grouped jackknife, which repeats everything without each of g = 10 groups of cells:
@@ -34,14 +38,16 @@ def combined_prediction(measures: Array, controls: Array, target: Array, cells: 
 
     Args:
         measures: Values of the measures, networks × measures; all finite.
-        controls: Values of the controls, networks × controls; may have no column.
+        controls: Values of the controls, networks × controls; may have no column. Or several such arrays, of which
+            those that predict best count.
         target: The gap of each network.
         cells: The number of each network's cell of the grid: networks that differ in their seed alone share it.
         seed: Seed of the folds and of the groups.
 
     Returns:
         One row each for ``controls``, ``measures``, ``controls and measures`` and their ``difference`` (controls and
-        measures minus controls, paired): ``columns`` used, ``r2``, ``low``, ``high``, ``n`` networks.
+        measures minus controls, paired): ``columns`` that could be used, ``r2``, ``low``, ``high``, ``n``
+        networks.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -59,7 +65,18 @@ def combined_prediction(measures: Array, controls: Array, target: Array, cells: 
         raise AssayError(
             f"the networks are of {count} cells of the grid: predicting some from others takes {2 * _FOLDS}"
         )
-    columns = {"controls": controls, "measures": measures, "controls and measures": np.hstack([controls, measures])}
+    if np.ptp(target) == 0:
+        raise AssayError(f"the target is {target[0]:g} in all networks: there is nothing to predict")
+    degrees = [controls] if isinstance(controls, np.ndarray) else list(controls)
+    both = [np.hstack([some, measures]) for some in degrees]
+    columns = {"controls": degrees, "measures": [measures], "controls and measures": both}
+    with threadpool_limits(1, user_api="blas"):  # the arrays are too small for several threads
+        return _judged(columns, target, numbers, seed)
+
+
+def _judged(columns: Mapping[str, list[Array]], target: Array, numbers: Array, seed: int) -> pd.DataFrame:
+    """The table of `combined_prediction`: R² of each set of columns, and its interval by the grouped jackknife."""
+    count = int(numbers.max()) + 1
     rng = np.random.default_rng(seed)
     folds = [rng.permutation(count) % _FOLDS for _ in range(_REPEATS)]
     whole = _explained(columns, target, numbers, folds)
@@ -68,43 +85,48 @@ def combined_prediction(measures: Array, controls: Array, target: Array, cells: 
     for left_out in range(_GROUPS):
         report("what all measures explain together", left_out, _GROUPS)
         kept = group != left_out
-        parts.append(_explained({k: x[kept] for k, x in columns.items()}, target[kept], numbers[kept], folds))
+        some = {name: [x[kept] for x in of] for name, of in columns.items()}
+        parts.append(_explained(some, target[kept], numbers[kept], folds))
     spread = np.sqrt((_GROUPS - 1) * np.var(parts, axis=0))
     reach = float(scipy.stats.t.ppf(0.975, _GROUPS - 1))
     rows = []
     for name, r2, se in zip([*columns, "difference"], whole, spread, strict=True):
-        used = columns.get(name, measures).shape[1]
+        used = max(x.shape[1] for x in columns.get(name, columns["measures"]))
         ends = {"low": float(r2 - reach * se), "high": min(1.0, float(r2 + reach * se))}
         rows.append({"of": name, "columns": used, "r2": float(r2), **ends, "n": len(target)})
     return pd.DataFrame(rows)
 
 
-def _explained(columns: Mapping[str, Array], y: Array, cells: Array, folds: list[Array]) -> Array:
+def _explained(columns: Mapping[str, list[Array]], y: Array, cells: Array, folds: list[Array]) -> Array:
     """R² of each set of columns, and last how much larger that of the last is than that of the first."""
-    nothing = _errors(np.empty((len(y), 0)), y, cells, folds).sum()
-    r2 = [1 - _errors(x, y, cells, folds).sum() / nothing for x in columns.values()]
+    nothing = _errors([np.empty((len(y), 0))], y, cells, folds).sum()
+    r2 = [1 - _errors(choices, y, cells, folds).sum() / nothing for choices in columns.values()]
     return np.array([*r2, r2[-1] - r2[0]])
 
 
-def _errors(x: Array, y: Array, cells: Array, folds: list[Array]) -> Array:
+def _errors(choices: list[Array], y: Array, cells: Array, folds: list[Array]) -> Array:
     """The squared error of each network, predicted without its fold, as a mean over divisions into folds."""
     total = np.zeros(len(y))
     for division in folds:
         fold = division[cells]
         for out in range(_FOLDS):
             test = fold == out
-            penalty = _chosen(x[~test], y[~test], fold[~test]) if x.shape[1] else PENALTIES[:1]
+            x, penalty = _chosen(choices, y, fold, ~test)
             total[test] += (y[test] - predicted(x[~test], y[~test], x[test], penalty)[0]) ** 2
     return total / len(folds)
 
 
-def _chosen(x: Array, y: Array, fold: Array) -> Array:
-    """The penalty with the least error in the folds of the training networks, as an array of one."""
-    error = np.zeros(len(PENALTIES))
-    for out in np.unique(fold):
-        test = fold == out
-        error += ((y[test] - predicted(x[~test], y[~test], x[test], PENALTIES)) ** 2).sum(axis=1)
-    return PENALTIES[[int(error.argmin())]]
+def _chosen(choices: list[Array], y: Array, fold: Array, train: Array) -> tuple[Array, Array]:
+    """The columns and the penalty, as an array of one, with the least error in the folds of the training networks."""
+    if not any(x.shape[1] for x in choices):
+        return choices[0], PENALTIES[:1]
+    errors = np.zeros((len(choices), len(PENALTIES)))
+    for out in np.unique(fold[train]):
+        test, rest = train & (fold == out), train & (fold != out)
+        for i, x in enumerate(choices):
+            errors[i] += ((y[test] - predicted(x[rest], y[rest], x[test], PENALTIES)) ** 2).sum(axis=1)
+    best, penalty = np.unravel_index(int(errors.argmin()), errors.shape)
+    return choices[best], PENALTIES[[penalty]]
 
 
 def predicted(x: Array, y: Array, new: Array, penalties: Array) -> Array:

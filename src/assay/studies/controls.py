@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import combinations
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,14 @@ CONTROL = "control: "
 TRAINING_ACCURACY = f"{CONTROL}training accuracy"
 _AMOUNTS = {"none": 0.0, "partial": 0.5, "full": 1.0}
 Array = np.ndarray[Any, Any]
+Detail = Literal["linear", "factors", "pairs"]
+DETAILS: tuple[Detail, ...] = get_args(Detail)
+IN_WORDS: dict[Detail, str] = {
+    "linear": "each hyper-parameter as a number, and training accuracy",
+    "factors": "each level of every hyper-parameter, and training accuracy with its square",
+    "pairs": "each level of every hyper-parameter and of every two together, and training accuracy with its square",
+}
+_MOST_LEVELS = 8  # that a flag each is given to
 
 
 def control_predictors(table: pd.DataFrame, hyperparameters: list[str]) -> pd.DataFrame:
@@ -43,29 +52,62 @@ def control_predictors(table: pd.DataFrame, hyperparameters: list[str]) -> pd.Da
     return pd.DataFrame(varied, index=table.index)
 
 
-def control_columns(table: pd.DataFrame, hyperparameters: list[str]) -> Array:
-    """All controls as columns of numbers, networks × columns: those with an order, and a flag for each level of others.
+def control_columns(table: pd.DataFrame, hyperparameters: list[str], detail: Detail = "linear") -> Array:
+    """All controls as columns of numbers, networks × columns.
+
+    Args:
+        table: One row per network: the hyper-parameters and, where it is known, ``train_accuracy``.
+        hyperparameters: Their columns.
+        detail: ``linear``: those with an order as their numbers, and a flag for each level of others but the first.
+            ``factors``: a flag for each level of every hyper-parameter, so that its effect may have any shape (of more
+            than eight levels with an order, the number and its square), and training accuracy with its square.
+            ``pairs``: also the products of those of any two hyper-parameters, so that the effect of one may depend on
+            another.
 
     Example:
         >>> table = pd.DataFrame({"norm": ["batch", "layer", "none"], "depth": [1, 2, 4]})
         >>> control_columns(table, ["norm", "depth"]).tolist()
         [[1.0, 0.0, 0.0], [2.0, 1.0, 0.0], [4.0, 0.0, 1.0]]
+        >>> control_columns(table, ["depth"], "factors").tolist()
+        [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
     """
-    columns = [*control_predictors(table, hyperparameters).to_numpy(dtype=np.float64).T]
-    for name in hyperparameters:
-        if _ordered(name, table[name])[1] is None:
-            levels = list(dict.fromkeys(table[name]))[1:]
-            columns += [(table[name] == level).to_numpy(dtype=np.float64) for level in levels]
+    if detail == "linear":
+        columns = [*control_predictors(table, hyperparameters).to_numpy(dtype=np.float64).T]
+        unordered = [name for name in hyperparameters if _ordered(name, table[name])[1] is None]
+        columns += [flag for name in unordered for flag in _flags(table[name])]
+    else:
+        accuracy = control_predictors(table, []).to_numpy(dtype=np.float64).T
+        parts = [_shape(name, table[name]) for name in hyperparameters]
+        columns = [column for x in accuracy for column in _with_square(x)] + [c for part in parts for c in part]
+        if detail == "pairs":
+            columns += [a * b for one, other in combinations(parts, 2) for a in one for b in other]
     return np.stack(columns, axis=1) if columns else np.empty((len(table), 0))
 
 
-def partial_correlations(predictors: pd.DataFrame, target: pd.Series, controls: Array) -> pd.DataFrame:
+def affordable_controls(table: pd.DataFrame, hyperparameters: list[str]) -> tuple[Array, Detail]:
+    """The most detailed `control_columns` that the corpus affords, and how detailed they are.
+
+    They are at most half as many as the cells of the grid: with more, hardly anything would be left to correlate.
+    """
+    cells = len(table[hyperparameters].drop_duplicates()) if hyperparameters else len(table)
+    for detail in DETAILS[:0:-1]:
+        columns = control_columns(table, hyperparameters, detail)
+        if 2 * (np.linalg.matrix_rank(columns) if columns.size else 0) <= cells:
+            return columns, detail
+    return control_columns(table, hyperparameters), DETAILS[0]
+
+
+def partial_correlations(
+    predictors: pd.DataFrame, target: pd.Series, controls: Array, cells: Array | None = None
+) -> pd.DataFrame:
     """Spearman's correlation of each predictor with the target at equal controls, and its 95 % interval.
 
     Args:
         predictors: One row per network, one column per predictor.
         target: The gap of each network, or another number.
         controls: The numbers that are held constant, networks × controls (`control_columns`).
+        cells: The cell of the grid of each network: those of one cell, which differ in their seed alone, are left out
+            together by the jackknife, and count as one; by default each network is its own.
 
     Returns:
         One row per predictor, by its name: ``partial_rho``, ``partial_rho_low``, ``partial_rho_high``
@@ -86,9 +128,25 @@ def partial_correlations(predictors: pd.DataFrame, target: pd.Series, controls: 
         if not np.isfinite(x).all() or (x == x[0]).all() or (y == y[0]).all():
             rows[name] = (np.nan,) * 3
             continue
-        rows[name] = (partial_spearman(x, y, controls), *spearman_interval(x, y, controls))
+        rows[name] = (partial_spearman(x, y, controls), *spearman_interval(x, y, controls, groups=cells))
     names = ["partial_rho", "partial_rho_low", "partial_rho_high"]
     return pd.DataFrame.from_dict(rows, orient="index", columns=names)
+
+
+def _shape(name: str, values: pd.Series) -> list[Array]:
+    """A hyper-parameter as columns that let its effect have any shape."""
+    numbers = _ordered(name, values)[1]
+    many = numbers is not None and values.nunique() > _MOST_LEVELS
+    return _with_square(numbers) if many and numbers is not None else _flags(values)
+
+
+def _flags(values: pd.Series) -> list[Array]:
+    """A column of 0 and 1 for every level but the first."""
+    return [(values == level).to_numpy(dtype=np.float64) for level in list(dict.fromkeys(values))[1:]]
+
+
+def _with_square(x: Array) -> list[Array]:
+    return [x, (x - x.mean()) ** 2]
 
 
 def _ordered(name: str, values: pd.Series) -> tuple[str, Array | None]:

@@ -19,7 +19,15 @@ from assay.measures.table import Predictor
 from assay.runs.evaluate import evaluate
 from assay.runs.run import Run
 from assay.studies.combined import combined_prediction
-from assay.studies.controls import CONTROL, control_columns, control_predictors, partial_correlations
+from assay.studies.controls import (
+    CONTROL,
+    DETAILS,
+    IN_WORDS,
+    affordable_controls,
+    control_columns,
+    control_predictors,
+    partial_correlations,
+)
 from assay.studies.corpus.corpus import Corpus
 from assay.studies.ranking import JUDGED_BY, Scoring, rank
 from assay.studies.statistics.cmi import IncompleteGridWarning
@@ -27,6 +35,7 @@ from assay.studies.statistics.combinations import first_component, mean, product
 from assay.studies.statistics.grid import checked
 from assay.studies.statistics.intervals import compare_measures
 
+Array = np.ndarray[Any, Any]
 FOLDER = "study"
 GI, PAL, MIXUP = (Predictor(quantity, "intra", "0") for quantity in ("gi", "pal", "end accuracy"))
 NAMES = {MIXUP: "mixup", Predictor("end accuracy", "intra", "1"): "manifold mixup"}
@@ -165,7 +174,10 @@ def judge(
         "draws": scoring.draws,
         "permutations": scoring.permutations,
         "incomplete": _incomplete(gap, levels, scoring),
+        "controls": IN_WORDS[affordable_controls(table, hyperparameters)[1]],
     }
+    if named := [str(name) for name in predictors if str(name).startswith(CONTROL)]:
+        raise AssayError(f"the measure {named[0]!r} begins as the names of controls do: rename it")
     given = control_predictors(table, hyperparameters).set_axis(predictors.index)
     whole = predictors.join(given)
     ranked = rank(whole, gap, levels, scoring, directions)
@@ -186,10 +198,11 @@ def _with_controls(
     ranking: pd.DataFrame, predictors: pd.DataFrame, target: pd.Series, table: pd.DataFrame, hyperparameters: list[str]
 ) -> pd.DataFrame:
     """A ranking that says which rows are controls, and what each measure says of the target at equal controls."""
-    columns = control_columns(table, hyperparameters)
+    columns, _ = affordable_controls(table, hyperparameters)
     is_control = ranking["measure"].str.startswith(CONTROL)
     measures = predictors[ranking["measure"][~is_control]]
-    partial = partial_correlations(measures, target, columns) if columns.shape[1] else pd.DataFrame()
+    cells = _cells(table, hyperparameters)
+    partial = partial_correlations(measures, target, columns, cells) if columns.shape[1] else pd.DataFrame()
     ranking = ranking.join(partial, on="measure")
     ranking.insert(1, "kind", np.where(is_control, "control", "measure"))
     return ranking
@@ -201,14 +214,21 @@ def _combined(
     """What all predictors that every network has explain of the gap, cross-validated; nothing for too few networks."""
     values = predictors.to_numpy(dtype=np.float64)
     measures = values[:, np.isfinite(values).all(axis=0)]
-    cells = table.groupby(hyperparameters, sort=False, dropna=False).ngroup().to_numpy()
     gap = table["gap"].to_numpy(dtype=np.float64)
     if not measures.shape[1] or not len(hyperparameters):
         return pd.DataFrame()
+    degrees = [control_columns(table, hyperparameters, detail) for detail in DETAILS]
     try:
-        return combined_prediction(measures, control_columns(table, hyperparameters), gap, cells, scoring.seed)
-    except AssayError:  # too few cells
+        return combined_prediction(measures, degrees, gap, _cells(table, hyperparameters), scoring.seed)
+    except AssayError:  # too few cells, or nothing to predict
         return pd.DataFrame()
+
+
+def _cells(table: pd.DataFrame, hyperparameters: list[str]) -> Array:
+    """The cell of the grid of each network; its own where there are no hyper-parameters."""
+    if not hyperparameters:
+        return np.arange(len(table))
+    return table.groupby(hyperparameters, sort=False, dropna=False).ngroup().to_numpy()
 
 
 def _incomplete(gap: pd.Series, hyperparameters: pd.DataFrame, scoring: Scoring) -> str | None:

@@ -101,6 +101,35 @@ def test_networks_are_exchanged_with_those_of_their_setting_only():
         assert sorted(order) == list(range(len(block))) and (block[order] == block).all()
 
 
+def test_seeds_of_a_cell_move_together_and_with_cells_of_as_many_networks():
+    cells = np.repeat(np.arange(8), [3, 3, 2, 3, 2, 3, 1, 1])[np.random.default_rng(1).permutation(18)]
+    block = np.array([0, 0, 0, 0, 0, 1, 1, 1])[cells]
+    rng, size, moved = np.random.default_rng(8), np.bincount(cells), set()
+    for _ in range(200):
+        order = order_within(block, rng, cells)
+        assert sorted(order) == list(range(18)) and (block[order] == block).all()
+        for cell in range(8):
+            (source,) = set(cells[order[cells == cell]])  # all of them come from one cell
+            assert size[source] == size[cell]
+            moved.add((cell, int(source)))
+    alone, small, large = {(5, 5)}, {2, 4}, {0, 1, 3}
+    swapped = {(a, b) for those in (small, large, {6, 7}) for a in those for b in those}
+    assert moved == alone | swapped
+
+
+def test_measures_that_follow_cells_are_not_good_because_cells_have_three_seeds():
+    """Measures and gap follow each cell in their own way. Were the seeds exchanged one by one, 10 of 25 were good."""
+    good = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        cells = np.repeat(np.arange(16), 3)
+        grid = {f"h{k}": (cells >> k) & 1 for k in range(4)}
+        gap, *noise = rng.normal(size=(11, 16))[:, cells] + 0.3 * rng.normal(size=(11, 48))
+        measures = {f"noise {i}": row for i, row in enumerate(noise)}
+        good += (against_chance(measures, gap, grid, permutations=39, seed=seed).table["p_max"] <= 0.05).any()
+    assert good <= 2  # of 12 where 5 % are expected: more with a probability of 0.02
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [({"permutations": 5}, "permutations=5 is fewer than 19"), ({"measures": {}}, "measures is empty")],

@@ -42,7 +42,8 @@ ALIASES = {
 """Names under which people have the columns that every corpus has, in lower case, with ``_`` between words."""
 REPLICATES = ("seed", "random_seed", "seeds", "replicate", "repetition", "trial")
 FILES = ("weights", "initial_weights", "history")
-_AFTER_TEST = ("test_", "val_", "valid_", "validation_")
+_OF_NEW_DATA = {"test", "testing", "val", "valid", "validation", "eval", "evaluation"}
+"""Words in the names of columns that were found on new data, as the gap was, and so are no predictors of it."""
 
 
 @dataclass(frozen=True)
@@ -184,9 +185,7 @@ def _roles(there: list[str], asked: Columns, notes: list[str]) -> dict[str, str]
             chosen = next((by_name[alias] for alias in known if alias in by_name), None)
             unsure = next((by_name[alias] for alias in aliases if alias in by_name), None)
             if chosen is None and unsure is not None:
-                notes.append(
-                    f"{unsure!r} is no control, since there is a gap: name it {TRAIN!r} if it is that accuracy"
-                )
+                notes.append(f"{unsure!r} is no control beside a gap: call it {TRAIN!r} if it is that accuracy")
             if chosen is not None and chosen != role:
                 notes.append(f"{role} is the column {chosen!r}")
         if chosen is not None:
@@ -310,7 +309,7 @@ def _predictors(
     for column, held in values.items():
         if column in hyperparameters:
             continue
-        if normal(column).startswith(_AFTER_TEST) or normal(column) in (*REPLICATES, *FILES):
+        if _OF_NEW_DATA.intersection(normal(column).split("_")) or normal(column) in (*REPLICATES, *FILES):
             left_out.append(column)
         elif is_number(held):
             chosen.append(column)

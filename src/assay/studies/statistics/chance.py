@@ -63,10 +63,12 @@ def against_chance(
 
     **What is permuted.** Conditional mutual information is the lowest score over sets of hyper-parameters, so a
     measure fails if there is *one* set S beyond which it says nothing. Under that hypothesis its values are
-    exchangeable among the networks that are equal in S, and nothing else is assumed: it may follow S, and the gap may
-    follow everything. Each permutation is drawn within the settings of every S in turn, and the maximum is over
-    measures and sets, whichever set each measure fails by. Other statistics have no condition: all networks are
-    permuted.
+    exchangeable among the cells of the grid that are equal in S, and nothing else is assumed: it may follow S, and the
+    gap may follow everything. Each permutation is drawn within the settings of every S in turn, and the maximum is over
+    measures and sets, whichever set each measure fails by. Other statistics have no condition: all cells are permuted.
+    Networks of one cell, which differ in their seed alone, move together, with cells of as many networks
+    (`order_within`): a measure may follow each cell and the gap each cell in another way, and three seeds of a cell are
+    then no three witnesses.
 
     Args:
         measures: The value of each measure in every network, by name: *all* that were asked, not only the best.
@@ -103,7 +105,7 @@ def against_chance(
     maxima = np.full(permutations, -np.inf)
     blocks = chosen.blocks(grid)
     for k, block in enumerate(blocks):
-        orders = np.stack([order_within(block, rng) for _ in range(permutations)])
+        orders = np.stack([order_within(block, rng, grid.cells) for _ in range(permutations)])
         maxima = np.maximum(maxima, chosen.best_of_reordered(rows, g, grid, orders, k))
         report("permuting", k + 1, len(blocks))
     p = permutation_p(strength, maxima[:, None])
@@ -112,8 +114,30 @@ def against_chance(
     return AgainstChance(table, maxima, len(rows), len(g))
 
 
-def order_within(block: Array, rng: np.random.Generator) -> Array:
-    """A random order of the networks that leaves each in its group."""
-    order = np.empty(len(block), dtype=np.int64)
-    order[np.argsort(block, kind="stable")] = np.lexsort((rng.random(len(block)), block))
+def order_within(block: Array, rng: np.random.Generator, cells: Array | None = None) -> Array:
+    """A random order of the networks that leaves each in its block, and those of one cell together.
+
+    Cells change places with cells of the same block and number of networks, whose order within the cell is random.
+
+    Args:
+        block: The block of each network.
+        rng: Source of chance.
+        cells: The cell of each network, each of which lies in one block; by default each network is its own.
+
+    Example:
+        >>> order_within(np.zeros(6, int), np.random.default_rng(1), np.array([0, 0, 1, 1, 2, 2])).tolist()
+        [4, 5, 1, 0, 2, 3]
+    """
+    if cells is None:
+        cells = np.arange(len(block))
+    size = np.bincount(cells)
+    first = np.cumsum(size) - size
+    by_cell = np.argsort(cells, kind="stable")
+    kind = np.unique(np.stack([block[by_cell[first]], size]), axis=1, return_inverse=True)[1].reshape(-1)
+    source = np.empty(len(size), dtype=np.int64)
+    source[np.argsort(kind, kind="stable")] = np.lexsort((rng.random(len(size)), kind))
+    shuffled = np.lexsort((rng.random(len(cells)), cells))
+    order = np.empty(len(cells), dtype=np.int64)
+    cell = cells[by_cell]
+    order[by_cell] = shuffled[first[source[cell]] + np.arange(len(cells)) - first[cell]]
     return order

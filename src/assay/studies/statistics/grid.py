@@ -92,6 +92,15 @@ class Grid:
             settings = np.unique(settings * len(self.levels[h]) + self.codes[:, h], return_inverse=True)[1]
         return settings
 
+    @property
+    def cells(self) -> Array:
+        """For every network the number of its combination of all hyper-parameters; its own where there are none.
+
+        Networks of one cell differ in chance alone, such as their seed: they are no more independent of each other than
+        their cell is of the others.
+        """
+        return self.settings(range(len(self.names))) if self.names else np.arange(len(self.codes))
+
     def one_apart(self, k: int) -> tuple[Array, Array]:
         """All pairs i < j of networks that differ in hyper-parameter k and in no other."""
         others = self.settings(h for h in range(len(self.names)) if h != k)

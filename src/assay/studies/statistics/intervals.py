@@ -14,7 +14,7 @@ from assay.core.errors import AssayError, nearest
 from assay.stats.bootstrap import multinomial_counts, require_spread
 from assay.stats.permutation import permutation_p
 from assay.studies.statistics.cmi import ConditionalMutualInformation
-from assay.studies.statistics.grid import Array, Hyperparameters, Numbers, checked
+from assay.studies.statistics.grid import Array, Grid, Hyperparameters, Numbers, checked
 from assay.studies.statistics.kendall import GranulatedKendall, KendallTau, Pearson
 from assay.studies.statistics.sign_error import SignError
 from assay.studies.statistics.statistic import Statistic
@@ -44,7 +44,8 @@ def score_measures(
     """A statistic of each measure, with its interval over networks.
 
     value ± z·se, within the bounds of the statistic; se is its standard deviation over resamples of the networks,
-    drawn with replacement and the same for all measures.
+    drawn with replacement and the same for all measures. Networks of one cell of the grid, which differ in their seed
+    alone, are drawn together, because what moves the cell moves them all.
 
     Only the spread of the resamples is used, not their quantiles. With one network per combination of
     hyper-parameters, a resample compares fewer distinct networks, has copies that tie, and leaves combinations empty.
@@ -181,9 +182,19 @@ def _resampled(
     rows, g, grid = checked(columns, gap, hyperparameters)
     chosen = named_statistic(statistic)
     chosen.check(g, grid)
-    n = len(g)
-    weights = np.concatenate([np.ones((1, n)), multinomial_counts(n, draws, seed)])
+    weights = np.concatenate([np.ones((1, len(g))), resampled_networks(grid, draws, seed)])
     return [str(name) for name in measures], chosen.resampled(rows, g, grid, weights), chosen
+
+
+def resampled_networks(grid: Grid, draws: int, seed: int) -> Array:
+    """How often each network is in each resample, draws × networks: cells of the grid are drawn whole."""
+    cells = grid.cells
+    count = int(cells.max()) + 1
+    return (
+        multinomial_counts(len(cells), draws, seed)
+        if count == len(cells)
+        else (multinomial_counts(count, draws, seed)[:, cells])
+    )
 
 
 def named_statistic(statistic: str | Statistic) -> Statistic:

@@ -79,6 +79,7 @@ def test_an_invariance_test_is_made_run_and_reported_as_the_plan_says(kind, tmp_
         ({"video": {"clips": {"a": {"coil20": "nowhere.npz"}}}}, "is not an .npz file"),
         ({"video": {"clips": {"a": {"moving": {"size": 8}}}}}, "lacks the key 'motion'"),
         ({"video": {"clips": {"a": {"moving": {"motion": "zoom"}}}}}, "expected one of 'translation', 'rotation_2d'"),
+        ({"video": {"clips": {"a": {"moving": {"motion": {"a": 1}}}}}}, "expected one of 'translation', 'rotation_2d'"),
         ({"video": {"clips": []}}, "is a list, expected a mapping"),
         ({"parametric": {"images": {}, "families": []}}, "lacks the key 'path'"),
         (

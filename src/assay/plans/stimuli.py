@@ -105,7 +105,7 @@ def _moving(node: Node) -> Sequences:
     motion = node["motion"].value if "motion" in dict(node.items()) else node.fail("lacks the key 'motion'")
     rest = replace(node, value={k: v for k, v in node.value.items() if k != "motion"})
     moving = build(camera_video, rest)
-    if motion not in moving:
+    if not isinstance(motion, str) or motion not in moving:
         node["motion"].fail(f"is {motion!r}, expected one of {', '.join(map(repr, moving))}")
     return moving[motion]
 

@@ -15,6 +15,7 @@ from assay.subject import compiled
 
 # Folding batch norm and fusing operations change the order of float32 operations: some 1e-6 of the largest value.
 CLOSE = 2e-5
+NORM = torch.ops.aten.batch_norm.default
 
 
 @pytest.fixture
@@ -121,16 +122,40 @@ def test_batch_norm_is_folded_where_nothing_else_reads_the_layer_before_it(witho
 
     net = with_statistics(small())
     graph = torch.export.export(net, (torch.rand(2, 3, 8, 8),), strict=False).module()
-    left = [node for node in compiled.folded(graph).graph.nodes if node.target is torch.ops.aten.batch_norm.default]
+    left = [node for node in compiled.folded(graph).graph.nodes if node.target is NORM]
     assert not left
     torch.manual_seed(0)
     forked = Forked().eval()
     graph = torch.export.export(forked, (torch.rand(2, 3, 8, 8),), strict=False).module()
     folded = compiled.folded(graph)
-    left = [node for node in folded.graph.nodes if node.target is torch.ops.aten.batch_norm.default]
+    left = [node for node in folded.graph.nodes if node.target is NORM]
     assert len(left) == 1
     x = torch.rand(3, 3, 8, 8)
     torch.testing.assert_close(folded(x[:2])[0], forked(x[:2]), rtol=CLOSE, atol=CLOSE)
+
+
+@pytest.mark.parametrize(
+    ("show", "left"),
+    [
+        (lambda subject, x: subject(x), 0),
+        (lambda subject, x: subject.record(x, ["0", "4"]), 0),
+        (lambda subject, x: subject.visit(x, lambda layer, output: None, "*.norm"), 0),
+        (lambda subject, x: subject.record(x, ["1.conv", "4"]), 1),
+        (lambda subject, x: subject.split("0.0").prefix(x), 1),
+    ],
+    ids=["call", "record", "visit", "record before a batch norm", "split before a batch norm"],
+)
+def test_batch_norm_is_folded_unless_what_precedes_it_is_asked_for(show, left, monkeypatch):
+    remaining = []
+
+    def counting(graph, example):
+        found = [node for node in graph.graph.nodes if node.target in (NORM, nn.functional.batch_norm)]
+        remaining.append(len(found))
+        return graph
+
+    monkeypatch.setattr(compiled, "BACKEND", counting)
+    show(Subject(small(), compile=True), torch.rand(6, 3, 8, 8))
+    assert remaining and set(remaining) == {left}
 
 
 def test_new_weights_are_seen(without_inductor):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -73,14 +74,16 @@ class _Answers:
     """The answer to the probe of the last subject that was measured: its cells follow each other."""
 
     def __init__(self) -> None:
-        self.last: tuple[weakref.ref[Subject], int] | None = None
-        self.answer = b""
+        self.last: weakref.WeakKeyDictionary[Subject, tuple[Any, bytes]] = weakref.WeakKeyDictionary()
 
     def of(self, subject: Subject) -> bytes:
-        versions = subject.network.weight_versions()
-        if self.last is None or self.last[0]() is not subject or self.last[1] != versions or not self.answer:
-            self.last, self.answer = (weakref.ref(subject), versions), _probe(subject)
-        return self.answer
+        stamp = subject.network.stamp()
+        before, answer = self.last.get(subject, (None, b""))
+        if before != stamp or not answer:
+            answer = _probe(subject)
+            self.last.clear()
+            self.last[subject] = stamp, answer
+        return answer
 
 
 _answers = _Answers()

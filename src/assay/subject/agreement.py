@@ -13,13 +13,14 @@ from assay.core.determinism import reproducible
 
 EXACT, COARSE = 1e-3, 2e-2  # of the largest output: rounding of float32, and of 10-bit or shorter mantissas, with room
 UNCHANGED, MANY_LAYERS = 1e-4, 5e-2  # the same where no operation is another one, and over all layers of a network
+_WHOLE = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 
 
 def agree(ours: Callable[[], Tensor], theirs: Callable[[], Tensor]) -> bool:
     """Whether two ways to compute an output differ by rounding only, both in full float32 even on a GPU.
 
-    Formula: |aᵢ − bᵢ| ≤ τ·max(1, maxⱼ|bⱼ|) for all i; where one is not finite, the other is the same. τ is 0.001 for
-    float32 and float64, 0.02 for shorter types.
+    Formula: |aᵢ − bᵢ| ≤ max(τ·maxⱼ|bⱼ|, ε) for all i; where one is not finite, the other is the same. τ is 0.001 for
+    float32 and float64, 0.02 for shorter types; ε is the distance from 1 to the next number, of float64 or of float32.
 
     Example:
         >>> exact = torch.tensor([10.0, float("nan")])
@@ -32,17 +33,16 @@ def agree(ours: Callable[[], Tensor], theirs: Callable[[], Tensor]) -> bool:
         a, b = ours(), theirs()
     if a.shape != b.shape:
         return False
-    finite = b[b.isfinite()].abs()
-    scale = float(finite.amax().clamp_min(1.0)) if finite.numel() else 1.0
-    share = EXACT if b.dtype in (torch.float32, torch.float64) else COARSE
-    return torch.allclose(a, b, rtol=0, atol=share * scale, equal_nan=True)
+    share = EXACT if b.dtype in _WHOLE else COARSE
+    return torch.allclose(a, b, rtol=0, atol=_tolerance(share, b), equal_nan=True)
 
 
 def require_same(ours: Any, theirs: Any, *, recomputed: bool = True) -> None:
     """Raise where two nested outputs differ by more than rounding.
 
-    Formula: |aᵢ − bᵢ| ≤ τ·max(1, maxⱼ|bⱼ|) for all i. τ is 0.0001 for float32 and float64 by the same operations, 0.001
-    if they are ``recomputed`` by others, and 0.05 for shorter types, or for others in TF32. The first tensor tells.
+    Formula: |aᵢ − bᵢ| ≤ max(τ·maxⱼ|bⱼ|, ε) for all i of each tensor. τ is 0.0001 for float32 and float64 by the same
+    operations, 0.001 if they are ``recomputed`` by others, and 0.05 for shorter types, or for others in TF32, as the
+    first tensor tells; ε as in `agree`. Whole numbers are equal.
 
     Example:
         >>> require_same([torch.ones(2)], [torch.ones(2) + 0.0005])
@@ -53,15 +53,22 @@ def require_same(ours: Any, theirs: Any, *, recomputed: bool = True) -> None:
     """
     pairs = list(zip(pytree.tree_leaves(ours), pytree.tree_leaves(theirs), strict=True))
     first = next((b for _, b in pairs if isinstance(b, Tensor)), None)
-    whole = first is not None and first.dtype in (torch.float32, torch.float64)
+    whole = first is not None and first.dtype in _WHOLE
     if first is not None and recomputed:
         whole = whole and not (first.dtype == torch.float32 and _in_tf32(first.device))
     share = (EXACT if recomputed else UNCHANGED) if whole else MANY_LAYERS
     for a, b in pairs:
         if isinstance(b, Tensor):
-            finite = b[b.isfinite()].abs() if b.is_floating_point() else b.new_zeros(0)
-            scale = max(1.0, finite.amax().item()) if finite.numel() else 1.0
-            torch.testing.assert_close(a, b, rtol=0, atol=share * scale, equal_nan=True)
+            torch.testing.assert_close(a, b, rtol=0, atol=_tolerance(share, b), equal_nan=True)
+
+
+def _tolerance(share: float, values: Tensor) -> float:
+    """A share of the largest of some values, and at least what rounding leaves where numbers near 1 cancel out."""
+    if not (values.is_floating_point() or values.is_complex()):
+        return 0.0
+    finite = values[values.isfinite()].abs()
+    rounding = torch.finfo(torch.float64 if values.dtype in (torch.float64, torch.complex128) else torch.float32).eps
+    return max(share * (finite.amax().item() if finite.numel() else 0.0), rounding)
 
 
 def _in_tf32(device: torch.device) -> bool:

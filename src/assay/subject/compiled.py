@@ -42,14 +42,15 @@ def _copies(values: Sequence[Any]) -> list[Any]:
 def folded(module: fx.GraphModule) -> fx.GraphModule:
     """A graph in which batch norm is part of the convolution or linear layer before it; see `fold`.
 
-    Only where nothing else reads what is between the two. Weights are those of now.
+    Only where nothing else reads what is between the two. The graph folds the weights whenever it runs, because what is
+    written to ``weight.data`` leaves no trace by which weights folded earlier could be known to be old.
     """
     graph = fx.Graph()
     graph.output(graph.graph_copy(module.graph, {}))
     module = fx.GraphModule(module, graph)
     for norm in list(module.graph.nodes):
         if norm.op == "call_function" and norm.target is _BATCH_NORM and norm.args[5] is False:
-            _fold_node(module, norm)
+            _fold_node(module.graph, norm)
     module.graph.eliminate_dead_code()
     module.recompile()
     return module
@@ -66,47 +67,35 @@ def fold(
 ) -> tuple[Tensor, Tensor]:
     """Weight and bias of one layer that does what a layer and the batch norm after it do.
 
-    Formula: γ·(Wx + b − μ)/√(σ² + ε) + β = W'x + b' with W' = sW, b' = s(b − μ) + β and s = γ/√(σ² + ε), in float64.
+    Formula: γ·(Wx + b − μ)/√(σ² + ε) + β = W'x + b' with W' = sW, b' = s(b − μ) + β and s = γ/√(σ² + ε), in float64
+    but for sW, which is the product of float32 numbers where weights are no longer than that.
 
     Example:
         >>> one = torch.ones(1)
         >>> fold(torch.full((1, 2), 3.0), one, 4 * one, 5 * one, 2 * one, 3 * one, 1.0)
         (tensor([[6., 6.]]), tensor([3.]))
     """
-    w, mu, variance = weight.detach().double(), mean.double(), var.double()
-    scale = (variance + eps).rsqrt() * (1 if gamma is None else gamma.detach().double())
-    shift = scale * ((0 if bias is None else bias.detach().double()) - mu)
+    scale = (var.double() + eps).rsqrt() * (1 if gamma is None else gamma.detach().double())
+    shift = scale * ((0 if bias is None else bias.detach().double()) - mean.double())
     shift = shift + (0 if beta is None else beta.detach().double())
-    return (w * scale.view(-1, *[1] * (w.dim() - 1))).to(weight.dtype), shift.to(weight.dtype)
+    wide = torch.promote_types(weight.dtype, torch.float32)
+    by_row = scale.to(wide).view(-1, *[1] * (weight.dim() - 1))
+    return (weight.detach().to(wide) * by_row).to(weight.dtype), shift.to(weight.dtype)
 
 
-def _fold_node(module: fx.GraphModule, norm: fx.Node) -> None:
+def _fold_node(graph: fx.Graph, norm: fx.Node) -> None:
     """Fold one batch norm of a graph into the layer before it, if it can be."""
     layer, *of_norm = norm.args[:5]
     if not isinstance(layer, fx.Node) or layer.target not in _AFFINE or len(layer.users) > 1:
         return
     if layer.target is torch.ops.aten.linear.default and layer.meta["val"].dim() != 2:
         return  # its features are not on the axis that batch norm takes for channels
-    of_layer = (layer.args[1], layer.args[2] if len(layer.args) > 2 else None)
-    tensors = [_held(module, node) for node in (*of_layer, *of_norm)]
-    if any(held is ... for held in tensors) or tensors[4] is None or tensors[5] is None:
+    tensors = (layer.args[1], layer.args[2] if len(layer.args) > 2 else None, *of_norm)
+    if any(isinstance(node, fx.Node) and node.op != "get_attr" for node in tensors) or None in tensors[4:]:
         return  # something is computed, or taken from the batch
-    arguments: list[Any] = [*tensors, norm.args[7]]
-    weight, bias = fold(*arguments)
-    nodes = []
-    with module.graph.inserting_before(layer):
-        for kind, tensor in (("weight", weight), ("bias", bias)):
-            name = f"_folded_{norm.name}_{kind}"
-            module.register_buffer(name, tensor)
-            nodes.append(module.graph.get_attr(name))
-    layer.args = (layer.args[0], *nodes, *layer.args[3:])
+    with graph.inserting_before(layer):  # the graph itself may read the tensors of batch norm only after the layer
+        read = [graph.get_attr(str(node.target)) if isinstance(node, fx.Node) else None for node in tensors]
+        both = graph.call_function(fold, (*read, norm.args[7]))
+        weight, bias = (graph.call_function(operator.getitem, (both, i)) for i in (0, 1))
+    layer.args = (layer.args[0], weight, bias, *layer.args[3:])
     norm.replace_all_uses_with(layer)
-
-
-def _held(module: fx.GraphModule, node: Any) -> Any:
-    """The tensor that a node reads from the module; None for no tensor, and ``...`` for one that is computed."""
-    if node is None:
-        return None
-    if not isinstance(node, fx.Node) or node.op != "get_attr":
-        return ...
-    return operator.attrgetter(str(node.target))(module)

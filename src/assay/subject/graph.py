@@ -25,21 +25,36 @@ _MARK = torch.ops.aten.alias.default
 
 
 class Graphs:
-    """The captured graphs of one network and their cuts, kept until its weights change."""
+    """The captured graphs of one network and their cuts, kept until it is another, as far as its `Stamp` tells.
+
+    A network may also do what it does because of something outside it. So in each showing a graph is checked once more
+    against the network before it is ``trusted``, and all are forgotten if it is found to do something else.
+    """
 
     def __init__(self) -> None:
-        self.weights = 0
         self.graphs: dict[Any, Graph | Exception] = {}
         self.cuts: dict[Any, Any] = {}
+        self.trusted: set[Any] = set()
+        self._stamp: Any = None
+        self._showings = 0
         self.said_uncaptured = False
         self.said_uncompiled = False
 
-    def keep_for(self, weights: int) -> None:
-        """Forget everything if the weights are not those that were captured."""
-        if weights != self.weights:
-            self.weights = weights
-            self.graphs.clear()
-            self.cuts.clear()
+    def keep_for(self, network: Network) -> None:
+        """Forget everything if the network is not the one that was captured, and trust nothing in a new showing."""
+        stamp = network.stamp()
+        if stamp != self._stamp:
+            self._stamp = stamp
+            self.forget()
+        if network.showings != self._showings:
+            self._showings = network.showings
+            self.trusted.clear()
+
+    def forget(self) -> None:
+        """Forget everything that was captured."""
+        self.graphs.clear()
+        self.cuts.clear()
+        self.trusted.clear()
 
     def say_uncompiled(self, name: str, error: Exception) -> None:
         """Say once that a network that was to be compiled is not, and why."""
@@ -66,6 +81,7 @@ class CapturedCut:
     """A cut of two graphs: the prefix returns the layer's output and what crosses the cut, and the rest takes them."""
 
     def __init__(self, graph: Graph, index: int, writes_input: bool) -> None:
+        self.owner = graph.owner
         self._writes_input = writes_input
         mark = graph.marks[index]
         after = {mark}  # the mark and everything computed from it
@@ -217,7 +233,7 @@ def _module(
 ) -> fx.GraphModule:
     """A module that computes ``outputs`` from ``inputs`` by the nodes of ``body``.
 
-    Markers are dissolved. With ``copy_marked``, an output that is marked is what it was at its mark.
+    Markers are dissolved. With ``copy_marked``, an output that is a mark is what it was there.
     """
     new = fx.Graph()
     values: dict[fx.Node, fx.Node] = {n: new.placeholder(f"x{i}") for i, n in enumerate(inputs)}
@@ -229,7 +245,7 @@ def _module(
                 values[node] = new.get_attr(str(node.target))
             elif node.target is _MARK:
                 values[node] = value(node.args[0])  # type: ignore[arg-type]
-                if copy_marked:
+                if copy_marked and node in outputs:
                     copies[node] = new.call_function(torch.ops.aten.clone.default, (values[node],))
             else:
                 values[node] = new.node_copy(node, value)

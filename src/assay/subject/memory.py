@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from assay.core.arrays import version
 
-_OF_TORCH: Final = frozenset(nn.Module().__dict__)
+OF_TORCH: Final = frozenset(nn.Module().__dict__)
 _CONTAINERS: Final = (list, dict, set, deque)
 _PLAIN: Final = (bool, int, float, str, tuple, type(None))
 
@@ -65,7 +65,7 @@ class _Before:
         self.buffers = dict(module._buffers) if isinstance(module._buffers, dict) else {}  # TorchScript has its own
         self.containers: list[tuple[Any, Any]] = []
         self.tensors: list[tuple[str, Tensor, int, Tensor]] = []
-        for name in self.attributes.keys() - _OF_TORCH:
+        for name in self.attributes.keys() - OF_TORCH:
             value = self.attributes[name]
             if type(value) in _CONTAINERS:
                 self._keep_container(value)
@@ -87,7 +87,7 @@ class _Before:
 
     def put_back(self, written: set[Place]) -> bool:
         """Make the module what it was, note which tensors were written to, and return whether anything changed."""
-        changed = _rebind(vars(self.module), self.attributes, _OF_TORCH)
+        changed = _rebind(vars(self.module), self.attributes, OF_TORCH)
         changed |= bool(self.buffers) and _rebind(self.module._buffers, self.buffers)
         for container, before in self.containers:
             changed |= _refill(container, before)

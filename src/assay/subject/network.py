@@ -18,6 +18,7 @@ from assay.core.errors import ANYTHING, AssayError, reason, shown
 from assay.core.names import require_writable
 from assay.core.shapes import shape_of
 from assay.subject.memory import Memory
+from assay.subject.stamp import Stamp, attributes_stamp, structure_stamp
 from assay.subject.taking import described, reason_of
 from assay.subject.unwrapped import copied, is_compiled, plain_module
 
@@ -59,7 +60,10 @@ class Network:
         self._compiled = is_compiled(plain)
         self._in_one_mapping: dict[tuple[str, ...], bool] = {}
         self._one_showing = False
+        self._attributes: Stamp | None = None
         self._memory = Memory()
+        self.showings = 0
+        """How often `one_showing` was entered."""
 
     def prepare(self, batch: Batch) -> Any:
         """Prepare a batch as the module takes it: preprocessed, on its device, in its precision and memory format."""
@@ -163,14 +167,21 @@ class Network:
         """Make several batches one showing, between which a network goes on drawing random numbers and remembering."""
         with self.undisturbed():
             self._one_showing = True
+            self.showings += 1
+            self._attributes = attributes_stamp(list(self.module.modules()))
             try:
                 yield
             finally:
                 self._one_showing = False
+                self._attributes = None
 
-    def weight_versions(self) -> int:
-        """A number that changes whenever a parameter or buffer is written to or replaced."""
-        return hash(tuple((id(t), t._version) for t in [*self.module.parameters(), *self.module.buffers()]))
+    def stamp(self) -> tuple[Stamp, Stamp]:
+        """A note of the network as it is, to be compared with one made later; see `Stamp`.
+
+        Of its own attributes, in which it may remember what it was shown, as they were when the showing began.
+        """
+        modules = list(self.module.modules())
+        return structure_stamp(modules), self._attributes or attributes_stamp(modules)
 
 
 def _made(shape: Sequence[int]) -> Tensor:

@@ -59,9 +59,12 @@ class Passes:
         plain: Callable[[], list[Any]],
     ) -> Callable[[Any], Any] | None:
         """The compiled pass of some outputs; None where there is none that does what the network does."""
-        self.graphs.keep_for(self.network.weight_versions())
+        self.graphs.keep_for(self.network)
         key = ("pass", batch_signature(ready), of)
         sized = (*key, batch_length(ready))  # code may branch on the size of its batch
+        before = self.graphs.cuts.get(sized, self.graphs.cuts.get(key))
+        if key not in self.graphs.trusted and not _still_same(before, ready, plain):
+            self.graphs.forget()
         if sized not in self.graphs.cuts:
             try:
                 if key not in self.graphs.cuts:
@@ -72,6 +75,7 @@ class Passes:
             except Exception as error:  # capture and inductor may fail in any way; the plain pass always works
                 self.graphs.cuts[sized] = None
                 self.graphs.say_uncompiled(self.name, error)
+        self.graphs.trusted.add(key)
         checked: Callable[[Any], Any] | None = self.graphs.cuts[sized]
         return checked
 
@@ -90,10 +94,20 @@ class Passes:
         return run
 
     def _graph(self, ready: Any, known: DryRun, functions: bool) -> Graph:
-        key = ((self.graphs.weights, batch_signature(ready)), functions)
+        key = (batch_signature(ready), functions)
         graph = self.graphs.graphs.get(key)
         if graph is None:
             graph = self.graphs.graphs[key] = capture(self.network, known, batch_rows(ready, 2), functions)
         if isinstance(graph, Exception):
             raise graph
         return graph
+
+
+def _still_same(run: Callable[[Any], Any] | None, ready: Any, plain: Callable[[], list[Any]]) -> bool:
+    """Whether a compiled pass, if there is one, still gives what a plain pass does."""
+    try:
+        if run is not None:
+            require_same(run(ready), plain())
+    except Exception:  # one that fails by now is another too
+        return False
+    return True

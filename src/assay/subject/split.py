@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from assay.core.arrays import batch_length, batch_rows, first_tensor, with_first_tensor
@@ -44,8 +45,10 @@ class Split:
     The network is captured once per input shape as a graph (``torch.export``, batch size left open) and
     the graph is cut at the layer. A captured cut is trusted only after it has reproduced the plain network,
     and the plain network with that layer's output changed. Where capture fails or does not reproduce them,
-    the rest is a full pass with the layer's output replaced: same numbers, no time saved, one log line. With
-    ``Subject(compile=True)`` the rest is compiled for any batch size, and kept if it gives the same numbers.
+    the rest is a full pass with the layer's output replaced: same numbers, no time saved, one log line. A network that
+    was changed is shown as it is then, whatever was changed: weights, hooks, modules, attributes. What it reads
+    elsewhere (global variables, objects of other classes) is looked at in the first batch of each `Subject.showing`.
+    With ``Subject(compile=True)`` the rest is compiled for any batch size, and kept if it gives the same numbers.
 
     Example:
         >>> import torch
@@ -76,7 +79,8 @@ class Split:
         self._look = look
         self._graphs = graphs
         self._compile = compile
-        self._cuts: dict[Any, CapturedCut | ReplacingCut] = {}
+        self.captured = True
+        """Whether every cut so far runs without redoing the prefix."""
 
     def __iter__(self) -> Iterator[Callable[..., Any]]:
         return iter((self.prefix, self.rest))
@@ -85,15 +89,16 @@ class Split:
         """Run the network up to the layer, and whatever else the rest needs, once."""
         ready = self.network.prepare(batch)
         known = self._look(ready)
-        weights = self.network.weight_versions()
-        self._graphs.keep_for(weights)
-        kind = (weights, batch_signature(ready))
-        sized = (kind, batch_length(ready))
-        cut = self._cuts.get(sized)
+        self._graphs.keep_for(self.network)
+        kind = batch_signature(ready)
+        sized = (repr(self.layer), kind, batch_length(ready))  # 1 is a place in order, 1.0 a depth
+        cut: CapturedCut | ReplacingCut | None = self._graphs.cuts.get(sized)
+        if isinstance(cut, CapturedCut) and not self._still_same(cut, ready, known):
+            self._graphs.forget()
+            cut = None
         if cut is None:  # each batch size is checked once: code may branch on it
-            shared = (repr(self.layer), sized)  # 1 is a place in order, 1.0 a depth
-            cut = self._graphs.cuts.get(shared) or self._make(ready, kind, known)
-            self._cuts[sized] = self._graphs.cuts[shared] = cut
+            cut = self._graphs.cuts[sized] = self._make(ready, kind, known)
+        self.captured &= isinstance(cut, CapturedCut)
         with taking(self.name, ready):
             output, values = cut.prefix(ready)
         return Cut(output, Carried(cut, values))
@@ -103,10 +108,18 @@ class Split:
         with taking(self.name, output):
             return carried.by.rest(output, carried.values)
 
-    @property
-    def captured(self) -> bool:
-        """Whether every cut so far runs without redoing the prefix."""
-        return all(isinstance(cut, CapturedCut) for cut in self._cuts.values())
+    def _still_same(self, cut: CapturedCut, ready: Any, known: DryRun) -> bool:
+        """Whether a captured cut still gives what the network does; each graph is looked at once in a showing."""
+        if cut.owner not in self._graphs.trusted:
+            devices = [self.network.device] if self.network.device.type == "cuda" else []
+            try:
+                with torch.random.fork_rng(devices=devices), self.network.undisturbed():
+                    whole = self.network.forward(ready, known.writes_input)
+                require_same(cut.rest(*cut.prefix(ready)), whole, recomputed=cut.tried)
+            except Exception:  # one that fails by now is another too
+                return False
+            self._graphs.trusted.add(cut.owner)
+        return True
 
     def _make(self, ready: Any, kind: Any, known: DryRun) -> CapturedCut | ReplacingCut:
         chosen = known.choose(self.layer)
@@ -128,8 +141,12 @@ class Split:
                     raise graph
                 if graph is None:
                     graph = graphs[key] = capture(self.network, known, batch_rows(ready, captured_at), functions)
+                    self._graphs.trusted.add(graph.owner)
                 at = ("captured", key, layer)  # the same for every batch size
                 cut = self._graphs.cuts.get(at) or CapturedCut(graph, marked.index(layer), known.writes_input)
+                if not self._still_same(cut, ready, known):
+                    self._graphs.forget()
+                    return self._make(ready, kind, known)
                 _verify(cut, plain, ready)
                 self._graphs.cuts[at] = cut
             except Exception as error:  # capture may fail in any way; the plain cut always works

@@ -57,10 +57,11 @@ class Subject:
         device: Device to run on; that of the module by default.
         dtype: Precision of weights and floating-point inputs, e.g. ``torch.bfloat16``.
         channels_last: Whether to run 4-D inputs in channels-last memory format.
-        compile: Whether to compile the network (``torch.compile``, batch norm folded) where it is recorded, visited and
-            split. This takes up to a minute at first, pays where much is shown, above all on a GPU, and changes numbers
-            by rounding. A pass that visits layers then holds all of them at once. Where a network cannot be compiled,
-            or then does something else, it runs as it is, and one line of the log says so.
+        compile: Whether to compile the network (``torch.compile``) where it is recorded, visited and split, with batch
+            norm folded into the layer before it unless that layer's own output is asked for. This takes up to a minute
+            at first, pays where much is shown, above all on a GPU, and changes numbers by rounding. A pass that visits
+            layers then holds all of them at once. Where a network cannot be compiled, or then does something else, it
+            runs as it is, and one line of the log says so. One that was changed is compiled again; see `Split`.
         recipe: A name that networks trained alike from other seeds share; a report then compares recipes, by how far
             their networks are apart.
         initial_weights: The weights before training by name, such as ``module.state_dict()`` was then; for measures of
@@ -326,7 +327,8 @@ class Subject:
     def showing(self) -> Iterator[None]:
         """Make several batches one showing: a network that draws random numbers goes on drawing between them.
 
-        Outside, every batch begins from the random state it was found in, which is restored after it.
+        Outside, every batch begins from the random state it was found in, which is restored after it. Where a graph of
+        the network was captured before, the first batch is also shown to the network itself, to see that they agree.
         """
         with self.network.one_showing():
             yield

@@ -87,7 +87,8 @@ def compared(
     by_count = []
     for self_pairs in (False, True):
         statistic = ConditionalMutualInformation(self_pairs=self_pairs)
-        pairs = compare_measures(numbers, gap, hyper, statistic, draws=scale.draws)
+        each = np.arange(len(gap))  # no two networks differ in their seed alone
+        pairs = compare_measures(numbers, gap, hyper, statistic, draws=scale.draws, cells=each)
         by_count.append(pairs[pairs["measure"].isin(chosen)].reset_index(drop=True))
     distinct, pgdl = by_count
     named = distinct["measure"] == chosen[0]
@@ -146,7 +147,7 @@ def table_three(out: Path, scale: Scale) -> None:
             good = good.reset_index(drop=True)
             scores = good[list(SCORES)]
             numbers = scores.join(control_predictors(good, hyper))
-            ranked = rank(numbers, good["gap"], good[conditions], scoring(scale), SCORES)
+            ranked = rank(numbers, good["gap"], good[conditions], scoring(scale), SCORES, np.arange(len(good)))
             ranked.insert(1, "kind", np.where(ranked["measure"].str.startswith(CONTROL), "control", "measure"))
             partial = partial_correlations(scores, good["gap"], affordable_controls(good, hyper)[0])
             ranked = ranked.join(partial, on="measure")

@@ -14,6 +14,7 @@ from assay.core.limits import require_count
 from assay.core.progress import report
 from assay.studies.statistics.chance import FEWEST, against_chance
 from assay.studies.statistics.cmi import ConditionalMutualInformation, IncompleteGridWarning
+from assay.studies.statistics.grid import Array
 from assay.studies.statistics.intervals import score_measures
 from assay.studies.statistics.kendall import GranulatedKendall, KendallTau
 from assay.studies.statistics.sign_error import SignError
@@ -74,6 +75,7 @@ def rank(
     hyperparameters: pd.DataFrame,
     scoring: Scoring | None = None,
     directions: Mapping[str, int] | None = None,
+    cells: Array | None = None,
 ) -> pd.DataFrame:
     """Every predictor with all statistics of its relation to the gap, the highest CMI of distinct networks first.
 
@@ -85,6 +87,8 @@ def rank(
         scoring: How predictors are scored.
         directions: Whether a predictor is expected to rise (1) or fall (−1) with the gap; those not named have no
             expectation. The sign error is of the predictor so turned that it should rise.
+        cells: The cell of each network, where networks of equal hyper-parameters differ in more than chance; by default
+            each combination of hyper-parameters is one.
 
     Returns:
         One row per predictor: ``measure``; ``n`` networks; ``status``: ``ok``, ``missing in k networks`` (nothing is
@@ -115,11 +119,17 @@ def rank(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", IncompleteGridWarning)  # said once, in the report
                 scored = score_measures(
-                    values, gap.to_numpy(), hyperparameters, statistic, draws=scoring.draws, seed=scoring.seed
+                    values,
+                    gap.to_numpy(),
+                    hyperparameters,
+                    statistic,
+                    draws=scoring.draws,
+                    seed=scoring.seed,
+                    cells=cells,
                 ).set_index("measure")
                 if name == JUDGED_BY and scoring.permutations:
                     tested = against_chance(
-                        whole, gap.to_numpy(), hyperparameters, statistic, scoring.permutations, scoring.seed
+                        whole, gap.to_numpy(), hyperparameters, statistic, scoring.permutations, scoring.seed, cells
                     )
                     scored = scored.join(tested.table.set_index("measure")["p_max"]).assign(chance=tested.chance())
         except AssayError as error:

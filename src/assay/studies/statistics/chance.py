@@ -12,7 +12,7 @@ from assay.core.limits import require_count
 from assay.core.progress import report
 from assay.stats.permutation import permutation_p
 from assay.studies.statistics.grid import Array, Hyperparameters, Numbers, checked
-from assay.studies.statistics.intervals import Measures, named_statistic
+from assay.studies.statistics.intervals import Measures, as_cells, named_statistic
 from assay.studies.statistics.statistic import Statistic
 
 LEVEL = 0.05
@@ -49,6 +49,7 @@ def against_chance(
     statistic: str | Statistic = "cmi_distinct",
     permutations: int = 500,
     seed: int = 0,
+    cells: Numbers | None = None,
 ) -> AgainstChance:
     """Test each measure against the best of all of them by chance.
 
@@ -77,6 +78,8 @@ def against_chance(
         statistic: One of `STATISTICS`, or a `Statistic` with settings of its own.
         permutations: Number B of permutations for each hypothesis; the least possible p is 1/(1 + B).
         seed: Seed of the permutations.
+        cells: The cell of each network, where networks of equal hyper-parameters differ in more than chance; by default
+            each combination of hyper-parameters is one.
 
     Example:
         >>> width, depth, batch = np.indices((3, 3, 4)).reshape(3, -1)
@@ -103,9 +106,10 @@ def against_chance(
     strength = chosen.strength(values)
     rng = np.random.default_rng(seed)
     maxima = np.full(permutations, -np.inf)
+    together = grid.cells if cells is None else as_cells(cells, len(g))
     blocks = chosen.blocks(grid)
     for k, block in enumerate(blocks):
-        orders = np.stack([order_within(block, rng, grid.cells) for _ in range(permutations)])
+        orders = np.stack([order_within(block, rng, together) for _ in range(permutations)])
         maxima = np.maximum(maxima, chosen.best_of_reordered(rows, g, grid, orders, k))
         report("permuting", k + 1, len(blocks))
     p = permutation_p(strength, maxima[:, None])
@@ -128,8 +132,10 @@ def order_within(block: Array, rng: np.random.Generator, cells: Array | None = N
         >>> order_within(np.zeros(6, int), np.random.default_rng(1), np.array([0, 0, 1, 1, 2, 2])).tolist()
         [4, 5, 1, 0, 2, 3]
     """
-    if cells is None:
-        cells = np.arange(len(block))
+    order = np.empty(len(block), dtype=np.int64)
+    if cells is None or len(np.unique(cells)) == len(cells):
+        order[np.argsort(block, kind="stable")] = np.lexsort((rng.random(len(block)), block))
+        return order
     size = np.bincount(cells)
     first = np.cumsum(size) - size
     by_cell = np.argsort(cells, kind="stable")
@@ -137,7 +143,6 @@ def order_within(block: Array, rng: np.random.Generator, cells: Array | None = N
     source = np.empty(len(size), dtype=np.int64)
     source[np.argsort(kind, kind="stable")] = np.lexsort((rng.random(len(size)), kind))
     shuffled = np.lexsort((rng.random(len(cells)), cells))
-    order = np.empty(len(cells), dtype=np.int64)
     cell = cells[by_cell]
     order[by_cell] = shuffled[first[source[cell]] + np.arange(len(cells)) - first[cell]]
     return order

@@ -14,7 +14,7 @@ from assay.core.errors import AssayError, nearest
 from assay.stats.bootstrap import multinomial_counts, require_spread
 from assay.stats.permutation import permutation_p
 from assay.studies.statistics.cmi import ConditionalMutualInformation
-from assay.studies.statistics.grid import Array, Grid, Hyperparameters, Numbers, checked
+from assay.studies.statistics.grid import Array, Hyperparameters, Numbers, checked
 from assay.studies.statistics.kendall import GranulatedKendall, KendallTau, Pearson
 from assay.studies.statistics.sign_error import SignError
 from assay.studies.statistics.statistic import Statistic
@@ -40,6 +40,7 @@ def score_measures(
     draws: int = 1000,
     confidence: float = 0.95,
     seed: int = 0,
+    cells: Numbers | None = None,
 ) -> pd.DataFrame:
     """A statistic of each measure, with its interval over networks.
 
@@ -66,6 +67,8 @@ def score_measures(
         draws: Number of resamples.
         confidence: Confidence level of the interval.
         seed: Seed of the bootstrap's random draws.
+        cells: The cell of each network, where networks of equal hyper-parameters differ in more than chance; by default
+            each combination of hyper-parameters is one.
 
     Returns:
         One row per measure: ``measure``, ``value``, ``se``, ``low``, ``high``, ``draws`` (the number of resamples in
@@ -81,7 +84,7 @@ def score_measures(
 
     Efron & Tibshirani 1993, §12 (standard intervals).
     """
-    names, drawn, chosen = _resampled(measures, gap, hyperparameters, statistic, draws, seed)
+    names, drawn, chosen = _resampled(measures, gap, hyperparameters, statistic, draws, seed, cells)
     table = pd.DataFrame(
         [{"measure": n, **_interval("value", d, confidence)} for n, d in zip(names, drawn, strict=True)]
     )
@@ -124,6 +127,7 @@ def compare_measures(
     draws: int = 1000,
     confidence: float = 0.95,
     seed: int = 0,
+    cells: Numbers | None = None,
 ) -> pd.DataFrame:
     """Compare every two measures: the difference of the statistic, its interval and its two-sided p.
 
@@ -147,7 +151,7 @@ def compare_measures(
 
     Westfall & Young 1993, §2.4 (the bootstrap of the maximum).
     """
-    names, drawn, _ = _resampled(measures, gap, hyperparameters, statistic, draws, seed)
+    names, drawn, _ = _resampled(measures, gap, hyperparameters, statistic, draws, seed, cells)
     if len(names) < 2:
         raise AssayError(f"measures has {len(names)}: comparing takes two or more")
     rows = []
@@ -173,6 +177,7 @@ def _resampled(
     statistic: str | Statistic,
     draws: int,
     seed: int,
+    cells: Numbers | None,
 ) -> tuple[list[str], Array, Statistic]:
     """The names of the measures; their statistics in the corpus and then in each resample; the statistic itself."""
     require_spread(draws)
@@ -182,19 +187,23 @@ def _resampled(
     rows, g, grid = checked(columns, gap, hyperparameters)
     chosen = named_statistic(statistic)
     chosen.check(g, grid)
-    weights = np.concatenate([np.ones((1, len(g))), resampled_networks(grid, draws, seed)])
+    together = grid.cells if cells is None else as_cells(cells, len(g))
+    weights = np.concatenate([np.ones((1, len(g))), resampled_networks(together, draws, seed)])
     return [str(name) for name in measures], chosen.resampled(rows, g, grid, weights), chosen
 
 
-def resampled_networks(grid: Grid, draws: int, seed: int) -> Array:
-    """How often each network is in each resample, draws × networks: cells of the grid are drawn whole."""
-    cells = grid.cells
+def resampled_networks(cells: Array, draws: int, seed: int) -> Array:
+    """How often each network is in each resample, draws × networks: those of one cell are drawn together."""
     count = int(cells.max()) + 1
-    return (
-        multinomial_counts(len(cells), draws, seed)
-        if count == len(cells)
-        else (multinomial_counts(count, draws, seed)[:, cells])
-    )
+    counts = multinomial_counts(count, draws, seed)
+    return counts if count == len(cells) else counts[:, cells]
+
+
+def as_cells(cells: Numbers, networks: int) -> Array:
+    """The cells of networks, numbered from 0."""
+    if len(cells) != networks:
+        raise AssayError(f"cells has {len(cells)} values for {networks} networks")
+    return np.unique(np.asarray(cells), return_inverse=True)[1]
 
 
 def named_statistic(statistic: str | Statistic) -> Statistic:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -162,7 +163,7 @@ class SignedScores:
     local_rate: Array
     status: Array
 
-    @property
+    @cached_property
     def defined(self) -> Array:
         """Whether each unit has a score."""
         return np.isin(self.status, SCORED)
@@ -171,7 +172,7 @@ class SignedScores:
         """How much each unit prefers this sign whatever its score: 2 where it meets the firing rate, 0 without one."""
         return np.where(self.defined, 1 + (self.global_rate <= (1 + SLACK) * rate), 0)
 
-    @property
+    @cached_property
     def score(self) -> Array:
         """The invariance score S = L / G of each unit, NaN where it is undefined."""
         with np.errstate(invalid="ignore", divide="ignore"):

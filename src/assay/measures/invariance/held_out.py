@@ -15,10 +15,11 @@ import numpy as np
 import scipy
 
 from assay.measures.invariance.firing import better_sign, top_count
-from assay.stats.bootstrap import picks
+from assay.stats.bootstrap import counts
 
 Array = np.ndarray[Any, Any]
 FOLDS = 10
+_DRAWS = 20  # resamples computed at a time
 
 
 @dataclass(frozen=True)
@@ -173,17 +174,20 @@ def _resampled(
     units_seed: Sequence[int],
 ) -> Array:
     """The mean in resamples of the blocks and of the chosen units."""
-    means = np.empty(draws)
-    if not draws:
-        return means
     present = np.bincount(unit) > 0
     shape = (blocks, int(present.sum()))
     number = np.cumsum(present) - 1  # of a unit among those present
     values, shares = (scipy.sparse.csr_array((x, (block, number[unit])), shape) for x in (value, share))
-    resamples = zip(picks(blocks, draws, seed), picks(shape[1], draws, units_seed), strict=True)
-    for b, (drawn, drawn_units) in enumerate(resamples):
-        of_blocks = np.bincount(drawn, minlength=blocks)
-        of_units = np.bincount(drawn_units, minlength=shape[1]).astype(np.float64)
+    means = [np.empty(0)]
+    resamples = zip(
+        counts(blocks, draws, seed, at_once=_DRAWS * blocks),
+        counts(shape[1], draws, units_seed, at_once=_DRAWS * shape[1]),
+        strict=True,
+    )
+    for of_blocks, of_units in resamples:
+        by_block = of_blocks.astype(np.float64)
+        by_unit = of_units.T.astype(np.float64)
+        value_sum, share_sum = (np.vecdot(by_block, (x @ by_unit).T.copy()) for x in (values, shares))
         with np.errstate(invalid="ignore", divide="ignore"):
-            means[b] = (of_blocks @ (values @ of_units)) / (of_blocks @ (shares @ of_units))
-    return means
+            means.append(value_sum / share_sum)
+    return np.concatenate(means)

@@ -83,7 +83,7 @@ class LayerScores:
         (low, high), (mean_low, mean_high) = (held.interval(1 / self.rate) for held in (best, mean))
         quantiles = np.quantile(defined, (0.1, 0.25, 0.5, 0.75, 0.9)) if len(defined) else [np.nan] * 5
         number = int(np.nanargmax(values)) if len(defined) else -1
-        counts = {status.replace(" ", "_"): int((self.units["status"] == status).sum()) for status in STATUSES}
+        status_counts = self.units["status"].value_counts()
         return {
             "score": top_proportion_mean(values, self.asked.top),
             "held_out": best.score,
@@ -98,7 +98,7 @@ class LayerScores:
             **dict(zip(("p10", "p25", "p50", "p75", "p90"), map(float, quantiles), strict=True)),
             "negative": float((self.units["sign"] == -1).sum() / len(defined)) if len(defined) else np.nan,
             "units": len(values),
-            **counts,
+            **{status.replace(" ", "_"): int(status_counts.get(status, 0)) for status in STATUSES},
             "best_unit": number,
             "best_score": float(values[number]) if number >= 0 else np.nan,
             "status": "ok" if len(defined) else "undefined",
@@ -134,8 +134,9 @@ class LayerScores:
             return {"z": 0.0, "z_clips": 0.0, "clips": 0.0, "z_quantile": np.nan}
         block = self.blocks[self.z.stimulus]
         blocks = int(block.max()) + 1
-        unit_of_pair = np.unique(self.z.unit * blocks + block) // blocks  # of each unit and block that meet in a pair
-        sizes, clips = np.bincount(self.z.unit), np.bincount(unit_of_pair)
+        pairs = np.sort(self.z.unit * blocks + block)
+        once = pairs[np.diff(pairs, prepend=-1) > 0]  # each unit and block that meet in a pair
+        sizes, clips = np.bincount(self.z.unit), np.bincount(once // blocks)
         present = sizes > 0
         return {
             "z": float(np.median(sizes[present])),

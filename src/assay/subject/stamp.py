@@ -30,6 +30,7 @@ class Stamp:
     their members, unless they have more than ``most``.
 
     Example:
+        >>> import torch
         >>> scale = torch.ones(1)
         >>> before = Stamp([{"scale": scale, "power": 2}])
         >>> before == Stamp([{"scale": scale, "power": 2}]), before == Stamp([{"scale": scale, "power": 3}])

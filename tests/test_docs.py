@@ -62,6 +62,33 @@ def test_links_lead_somewhere(page):
         assert not heading or heading in anchors(linked), f"{page.name} links to {target}#{heading}"
 
 
+SIZES = re.compile(r'"(--(?:corpora|experiments|observers|repetitions))"')  # how much a simulation draws
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_commands_of_benchmarks_have_options_that_there_are_and_simulations_say_how_much_they_draw(page):
+    for name, arguments in re.findall(r"`python benchmarks/(\w+)\.py ?([^`]*)`", page.read_text()):
+        source = (ROOT / "benchmarks" / f"{name}.py").read_text()
+        given = re.findall(r"--[\w-]+", arguments)
+        assert all(f'"{option}"' in source for option in given), name
+        sizes = SIZES.findall(source)
+        assert not sizes or set(sizes) & set(given), f"{page.name} does not say how much {name} draws"
+
+
+@pytest.mark.parametrize(
+    ("page", "command"),
+    [
+        ("generalization.md", "study_false_alarms"),
+        ("generalization.md", "cmi_intervals"),
+        ("measures/invariance.md", "invariance_coverage"),
+        ("perception.md", "perception_coverage"),
+        ("rsa.md", "rdm_coverage"),
+    ],
+)
+def test_numbers_of_simulations_stand_beside_the_whole_command_that_gives_them(page, command):
+    assert f"`python benchmarks/{command}.py --" in (ROOT / "docs" / page).read_text()
+
+
 def anchors(page):
     """The names by which the headings of a page can be linked to, as GitHub makes them."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)

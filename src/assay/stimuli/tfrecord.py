@@ -148,14 +148,14 @@ def parse_example(payload: bytes) -> dict[str, list[bytes] | Array]:
     Source: tensorflow/core/example/{example,feature}.proto; https://protobuf.dev/programming-guides/encoding
     """
     features: dict[str, list[bytes] | Array] = {}
-    for entry in _fields(_joined(_fields(payload), 1))[1]:
-        parts = _fields(entry)
-        name, lists = _joined(parts, 1).decode("utf-8", "replace"), _fields(_joined(parts, 2))
+    for entry in _message_fields(_joined(_message_fields(payload), 1))[1]:
+        parts = _message_fields(entry)
+        name, lists = _joined(parts, 1).decode("utf-8", "replace"), _message_fields(_joined(parts, 2))
         kinds = sorted(lists.keys() & _LISTS.keys())
         if len(kinds) > 1:
             raise AssayError(f"the feature {name!r} is {' and '.join(_LISTS[k] for k in kinds)} at once")
         for kind in kinds:
-            values = _fields(_joined(lists, kind))[1]
+            values = _message_fields(_joined(lists, kind))[1]
             features[name] = values if kind == 1 else _numbers(b"".join(values), name, floats=kind == 2)
     return features
 
@@ -177,12 +177,12 @@ def parse_tensor(message: bytes) -> Array:
 
     Source: tensorflow/core/framework/{tensor,tensor_shape,types}.proto
     """
-    fields = _fields(message)
+    fields = _message_fields(message)
     number = (_varints(_joined(fields, 1)) or [0])[-1]
     if number not in _DTYPES:
         raise AssayError(f"a tensor has type number {number}: assay reads {', '.join(map(str, _DTYPES))}")
     dtype, content = np.dtype(_DTYPES[number]), _joined(fields, 4)
-    shape = [(_varints(_joined(_fields(dim), 1)) or [0])[-1] for dim in _fields(_joined(fields, 2))[2]]
+    shape = [(_varints(_joined(_message_fields(dim), 1)) or [0])[-1] for dim in _message_fields(_joined(fields, 2))[2]]
     if len(content) != math.prod(shape) * dtype.itemsize:
         raise AssayError(f"a tensor {'×'.join(map(str, shape))} of {dtype} has {len(content)} bytes of content")
     try:
@@ -191,7 +191,7 @@ def parse_tensor(message: bytes) -> Array:
         raise AssayError(f"a tensor has the shape {shape} ({first_line(error)})") from error
 
 
-def _fields(message: bytes) -> defaultdict[int, list[bytes]]:
+def _message_fields(message: bytes) -> defaultdict[int, list[bytes]]:
     """Return the values of a message's fields as bytes, by field number, without the length that precedes a value."""
     fields: defaultdict[int, list[bytes]] = defaultdict(list)
     position = 0

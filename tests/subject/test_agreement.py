@@ -28,7 +28,7 @@ def test_the_size_of_the_outputs_plays_no_part(size, dtype):
 
 def test_the_softmax_of_a_thousand_classes_does_not_pass_for_another():
     torch.manual_seed(0)
-    one, other = torch.randn(2, 5, 1000).softmax(-1)
+    one, other = (torch.randn(2, 5, 1000) * 0.1).softmax(-1)
     assert not agree(lambda: one, lambda: other) and not same(one, other)
     assert agree(lambda: one * 1.0005, lambda: one) and same(one * 1.0005, one)
 

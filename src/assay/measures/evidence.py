@@ -16,10 +16,14 @@ DRAWS = "draws"
 
 @dataclass(frozen=True)
 class Measured:
-    """What a measure found: its table, and the resampled values of the rows that have them, by number of the row."""
+    """What a measure found: its table, and the resampled values of the rows that have them, by number of the row.
+
+    ``shown`` is what was shown, where it tells whether the resamples of two networks are of the same stimuli.
+    """
 
     table: pd.DataFrame
     draws: Mapping[int, Array] = field(default_factory=dict)
+    shown: Any = None
 
     @classmethod
     def of(cls, rows: Iterable[Mapping[str, Any]]) -> Measured:

@@ -118,3 +118,32 @@ def test_intervals_hold_what_the_chosen_units_score_on_other_stimuli(p):
         weights = top_weights(np.bincount(unit, local) / 12, p)
         missed += not low <= 100 * (weights @ truth) / weights.sum() <= high
     assert missed <= 12
+
+
+def invariant_units(frames: int = 10):
+    """Pairs of four units under two signs: unit 0 fires on the whole of one clip, the others here and there."""
+    plus = SignedPairs(
+        np.array([0] * frames + [1, 1, 1, 2, 2, 2, 3, 3, 3]),
+        np.array([0] * frames + [1, 4, 7, 2, 5, 8, 3, 6, 9]),
+        np.array([1.0] * frames + [0.125] * 9),
+        np.full(4, 0.125),
+        np.full(4, 2.0),
+    )
+    minus = SignedPairs(
+        np.repeat(np.arange(4), 3), np.arange(12) % 10, np.full(12, 0.05), np.full(4, 0.125), np.full(4, 2.0)
+    )
+    return [plus, minus]
+
+
+def test_at_p_one_a_unit_all_of_whose_z_is_in_one_clip_counts_with_the_sign_that_it_has():
+    """Its score is 8, that of the others 1: the mean is 2.75; without it, 1 would be left."""
+    found = held_out_score(invariant_units(), 1.0, 10)
+    assert found.score == pytest.approx((8 + 1 + 1 + 1) / 4)
+
+
+def test_below_p_one_there_is_no_score_where_the_best_units_cannot_be_held_out():
+    assert np.isnan(held_out_score(invariant_units(), 0.25, 10).score)  # the best unit is the invariant one
+    plus, _ = invariant_units()
+    rest = plus.unit > 0
+    without = SignedPairs(plus.unit[rest] - 1, plus.block[rest], plus.local[rest], plus.rate[1:], plus.preference[1:])
+    assert held_out_score([without], 0.3, 10).score == pytest.approx(1)

@@ -336,7 +336,7 @@ def test_frames_of_a_clip_are_drawn_together():
         subject = Subject(nn.Sequential(nn.Flatten(), nn.Linear(36, 40)), "linear")
         measure = Invariance(video, layers=["1"], firing_rate=0.1, near_max=1.0, signs="positive", bootstrap=400)
         row = measure(subject).iloc[0]
-        return float(row["held_out_high"] - row["held_out_low"])
+        return float(row["mean_held_out_high"] - row["mean_held_out_low"])
 
     # Drawn one by one, four times the frames would halve the width; a third more or less is chance.
     assert width(16) > 0.67 * width(4)
@@ -366,8 +366,8 @@ def test_a_report_says_where_z_is_not_near_maximal_and_draws_magnitudes_over_the
 
     rng = np.random.default_rng(0)
     clips = {
-        "bright": Sequences.of(**{f"b{i}": rng.random((60, 6, 6), dtype=np.float32) for i in range(6)}),
-        "dim": Sequences.of(**{f"d{i}": 0.5 * rng.random((60, 6, 6), dtype=np.float32) for i in range(6)}),
+        "bright": Sequences.of(**{f"b{i}": rng.random((60, 6, 6), dtype=np.float32) for i in range(12)}),
+        "dim": Sequences.of(**{f"d{i}": 0.5 * rng.random((60, 6, 6), dtype=np.float32) for i in range(12)}),
     }
     torch.manual_seed(0)
     net = Subject(nn.Sequential(nn.Flatten(), nn.Linear(36, 12)), "net")

@@ -16,14 +16,18 @@ from assay.stats.differences import interval
 from assay.stimuli import NaturalVideo, Sequences
 
 
-@pytest.fixture(scope="module")
-def measure() -> Invariance:
-    rng = np.random.default_rng(0)
+def video_of(seed: int) -> NaturalVideo:
+    rng = np.random.default_rng(seed)
     clips = {}
     for i in range(24):
         steps = rng.normal(0, 0.05 + 0.02 * i, (20, 64))
         clips[f"clip{i}"] = (rng.normal(size=64) + steps.cumsum(0)).reshape(20, 8, 8).astype(np.float32)
-    return Invariance(NaturalVideo({"time": Sequences.of(**clips)}, whitened=False), firing_rate=0.1, near_max=0.5)
+    return NaturalVideo({"time": Sequences.of(**clips)}, whitened=False)
+
+
+@pytest.fixture(scope="module")
+def measure() -> Invariance:
+    return Invariance(video_of(0), firing_rate=0.1, near_max=0.5)
 
 
 def network(name: str, units: int, seed: int) -> Subject:
@@ -70,13 +74,21 @@ def test_what_cannot_be_compared_is_one_clear_sentence(measure):
     assert np.isnan(invariance_differences(elsewhere, elsewhere)["low"]).all()  # one clip tells nothing
 
 
+def test_networks_that_were_shown_other_clips_are_not_paired(measure):
+    one, same, other = (video_of(seed) for seed in (0, 0, 1))
+    of = {video: replace(measure, test=video).measured(network("a", 30, 1)) for video in (one, same, other)}
+    assert invariance_differences(of[one], of[same])["paired"].all()  # equal clips, made twice
+    apart = invariance_differences(of[one], of[other])
+    assert not apart["paired"].any() and apart["low"].notna().any()
+
+
 def test_the_last_layer_is_the_last_though_another_has_a_score_on_held_out_stimuli(measure):
     found = measure.measured(network("a", 40, 1))
     assert measure.evidence(found)[0].value == found.table["held_out"].iloc[-1]
     last = found.table["order"] == found.table["order"].max()
     without = Measured(found.table.assign(held_out=found.table["held_out"].mask(last)), found.draws)
     (evidence,) = measure.evidence(without)
-    assert np.isnan(evidence.value) and evidence.status == "no unit has stimuli that could be held out"
+    assert np.isnan(evidence.value) and evidence.status == "too few clips drive its best units to hold any out"
     table = found.table.assign(score=found.table["score"].mask(last))
     scores = {str(key): value for key, value in measure.predictors(table).items()}
     assert np.isnan(scores["time invariance of the last layer"])

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
 from assay.core.errors import AssayError, nearest
+from assay.core.fingerprint import fingerprint
 from assay.measures.evidence import Measured
 from assay.stats.differences import difference
 from assay.stats.evidence import Evidence
 
-NONE_HELD_OUT = "no unit has stimuli that could be held out"
+NONE_HELD_OUT = "too few clips drive its best units to hold any out"
 _OF = {"best units": "held_out", "all units": "mean_held_out"}
 
 
@@ -31,8 +34,9 @@ def invariance_differences(
 ) -> pd.DataFrame:
     """How much more invariant one layer is than another, on held-out stimuli, for every transformation that both have.
 
-    Both were shown the same stimuli, whose resamples are the same: d ± t·s, with s the standard deviation of the
-    differences over resamples of the stimuli; units are drawn for each layer by itself.
+    Where both were shown the same stimuli, their resamples are the same: d ± t·s, with s the standard deviation of the
+    differences over resamples of the stimuli; units are drawn for each layer by itself. Where they were shown others, s
+    is that of two independent scores.
 
     Args:
         one: What `Invariance.measured` found of a network.
@@ -55,11 +59,12 @@ def invariance_differences(
     shared = [name for name in first if name in second]
     if not shared:
         raise AssayError(f"the two share no transformation: {', '.join(first)} and {', '.join(second)}")
+    same = one.shown is other.shown or fingerprint(one.shown) == fingerprint(other.shown)
     rows = []
     for name in shared:
         (a, a_layer), (b, b_layer) = first[name], second[name]
         for of in _OF:
-            x, y = score_of(one, a, of), score_of(other, b, of)
+            x, y = (replace(score_of(m, n, of), common=same) for m, n in ((one, a), (other, b)))
             apart = difference(x, y)
             low, high = (np.nan, np.nan) if apart is None else apart.interval()
             rows.append(

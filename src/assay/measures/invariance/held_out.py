@@ -19,6 +19,7 @@ from assay.stats.bootstrap import counts
 
 Array = np.ndarray[Any, Any]
 FOLDS = 10
+_MOST_CONCENTRATED = 0.1  # of the best units, more than of all: above, a score of the others would not be theirs
 _DRAWS = 20  # resamples computed at a time
 
 
@@ -94,7 +95,13 @@ def held_out_score(
         Σ_k Σ_i w_i^(−k) Σ_{z ∈ Z_i ∩ k} L(z) / (|Z_i|·G_i)   over   Σ_k Σ_i w_i^(−k) |Z_i ∩ k| / |Z_i|,
 
     with L(z) the share of T(z) on which unit i fires. Where there is nothing to choose (p = 1 and one sign) this is the
-    mean of all scores. A unit all of whose Z is in one fold cannot be chosen without it and is left out.
+    mean of all scores.
+
+    A unit all of whose Z is in one fold cannot be chosen without it. Invariant units are of this kind where few clips
+    are shown: they fire on whole clips. At p = 1 such a unit keeps the sign that it has on all stimuli, and counts.
+    Below, where units have to be chosen, those whose Z is spread over many folds are chosen more surely than others.
+    Where these are the less invariant ones, the score would be too low. It is NaN if units with more than half of Z in
+    one fold are more frequent among the best units on all stimuli than among all units, by more than a tenth.
 
     A resample draws blocks and chosen units anew; choices and thresholds stay as they are. Networks that were shown the
     same stimuli have the same resamples of blocks, so that their differences can be taken draw by draw.
@@ -113,9 +120,10 @@ def held_out_score(
         >>> held_out_score([SignedPairs(unit, block, local, np.full(4, 0.01), np.ones(4))], 0.25, blocks=2).score
         80.0
     """
-    unit, block, value, share = _chosen(signed, p, _folds(blocks, seed))
+    fold = _folds(blocks, seed)
+    unit, block, value, share = _chosen(signed, p, fold)
     total = share.sum()
-    if not total:
+    if not total or (p < 1 and _concentrated(signed, p, fold) - _concentrated(signed, 1.0, fold) > _MOST_CONCENTRATED):
         return HeldOut(np.nan, np.full(draws, np.nan), 0.0)
     by_block = np.bincount(block, share)
     df = float(total**2 / (by_block**2).sum()) - 1
@@ -134,19 +142,46 @@ def _chosen(signed: Sequence[SignedPairs], p: float, fold: Array) -> tuple[Array
     sizes = [np.bincount(pairs.unit, minlength=len(pairs.rate)) for pairs in signed]
     if len(signed) == 1 and p == 1:
         return _held(signed[0], sizes[0], np.ones(len(signed[0].rate)), np.ones(len(signed[0].unit), dtype=bool))
+    on_all, _ = _better(signed, [np.ones(len(pairs.unit), dtype=bool) for pairs in signed])
     parts = []
     for k in range(int(fold.max()) + 1):
         outside = [fold[pairs.block] != k for pairs in signed]
-        chosen, scores = better_sign(
-            [_scores(pairs, kept) for pairs, kept in zip(signed, outside, strict=True)],
-            [pairs.preference for pairs in signed],
-        )
+        chosen, scores = _better(signed, outside)
         weights = top_weights(scores, p)
+        if p == 1:
+            inside = [_has(pairs, ~kept) & ~_has(pairs, kept) for pairs, kept in zip(signed, outside, strict=True)]
+            only_here = np.any([(on_all == i) & here for i, here in enumerate(inside)], axis=0)
+            chosen, weights = np.where(only_here, on_all, chosen), np.where(only_here, 1.0, weights)
         for i, pairs in enumerate(signed):
             own = np.where(chosen == i, weights, 0.0)
             parts.append(_held(pairs, sizes[i], own, ~outside[i] & (own[pairs.unit] > 0)))
     unit, block, value, share = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     return unit, block, value, share
+
+
+def _concentrated(signed: Sequence[SignedPairs], p: float, fold: Array) -> float:
+    """Of the best units on all stimuli, the share of those that have more than half of their Z in one fold."""
+    chosen, scores = _better(signed, [np.ones(len(pairs.unit), dtype=bool) for pairs in signed])
+    weights = top_weights(scores, p)
+    folds = int(fold.max()) + 1
+    largest = np.zeros(len(weights))
+    for i, pairs in enumerate(signed):
+        spread = np.bincount(pairs.unit * folds + fold[pairs.block], minlength=len(weights) * folds)
+        by_fold = spread.reshape(-1, folds)
+        share = by_fold.max(axis=1) / np.maximum(by_fold.sum(axis=1), 1)
+        largest = np.where(chosen == i, share, largest)
+    return float(weights @ (largest > 0.5) / weights.sum()) if weights.any() else 0.0
+
+
+def _better(signed: Sequence[SignedPairs], kept: Sequence[Array]) -> tuple[Array, Array]:
+    """The better sign of each unit, by its number, and its score under it, from some pairs of each sign."""
+    scores = [_scores(pairs, some) for pairs, some in zip(signed, kept, strict=True)]
+    return better_sign(scores, [pairs.preference for pairs in signed])
+
+
+def _has(pairs: SignedPairs, some: Array) -> Array:
+    """Which units have any of the given pairs."""
+    return np.bincount(pairs.unit[some], minlength=len(pairs.rate)) > 0
 
 
 def _held(pairs: SignedPairs, sizes: Array, weights: Array, which: Array) -> tuple[Array, Array, Array, Array]:

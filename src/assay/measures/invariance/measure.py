@@ -135,7 +135,7 @@ class Invariance(Measure):
             driving = none if scores is None else scores.driving(row["best_unit"], _STIMULI_IN_PICTURE)
             shown.append((self.test if scores is None else scores.asked.test, driving))
         measured = Measured.of(rows)
-        return Measured(measured.table.assign(pictures=_pictures(shown)), measured.draws)
+        return Measured(measured.table.assign(pictures=_pictures(shown)), measured.draws, self.test)
 
     def evidence(self, measured: Measured) -> list[Evidence]:
         """The score of the last layer on held-out stimuli, for every transformation."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from assay.measures.invariance.firing import SCORED, SIGNS, SLACK, Signs, fire, firing_count, near_count, status_of
-from assay.measures.invariance.top_responses import ROOM, TopResponses, count_true, extremes
+from assay.measures.invariance.top_responses import TopResponses, count_true, extremes
 
 Array = np.ndarray[Any, Any]
 Units = Literal["all", "channels", "centre"]
@@ -66,7 +66,7 @@ class UnitResponses:
         self.firing_rate = firing_rate
         self.signs = SIGNS[signs]
         count = min(n, self.asked + int(SLACK * self.asked) + 1)
-        self.top: dict[int, TopResponses] = {sign: TopResponses(count, sign) for sign in self.signs}
+        self.top: dict[int, TopResponses] = {sign: TopResponses(count) for sign in self.signs}
         self.extreme: dict[int, Tensor] = {}
         self.reached: dict[int, Tensor] = {}
         self._sorted: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
@@ -78,23 +78,24 @@ class UnitResponses:
             if self.shown:
                 largest = torch.maximum(largest, self.extreme[sign])  # NaN stays
             if sign in self.signs:
-                self.top[sign].extend(responses)
-                self._count_ties(sign, responses, largest)
+                values = responses if sign > 0 else -responses
+                self.top[sign].extend(values)
+                self._count_ties(sign, values, largest)
                 if self.details:
-                    above = (sign * responses).clamp_min(0).double()
+                    above = values.clamp_min(0).double()
                     sums = (above.sum(0), above.square().sum(0))
                     self.sums[sign] = tuple(map(torch.add, sums, self.sums[sign])) if self.shown else sums  # type: ignore[assignment]
             self.extreme[sign] = largest
         self.shown += len(responses)
 
-    def _count_ties(self, sign: int, responses: Tensor, largest: Tensor) -> None:
+    def _count_ties(self, sign: int, values: Tensor, largest: Tensor) -> None:
         """Count the stimuli on which a unit was at its largest response, which matters where all that is kept is at it.
 
-        While so few were shown that floors may be unknown, all units are counted; after that only those that are tied
-        and have been counted all along; −1 for the others.
+        While no more was shown than could be kept twice over, all units are counted; after that only those that are
+        tied and have been counted all along; −1 for the others.
         """
-        if self.shown + len(responses) <= ROOM * self.top[sign].count:
-            equal = count_true(responses == sign * largest)
+        if self.shown + len(values) <= 2 * self.top[sign].count:
+            equal = count_true(values == largest)
             if self.shown:
                 equal += torch.where(largest == self.extreme[sign], self.reached[sign], 0)
             self.reached[sign] = equal
@@ -106,9 +107,9 @@ class UnitResponses:
         reached[~tied] = -1
         columns = tied.nonzero()[:, 0]
         if 4 * len(columns) > len(tied):  # to compare all costs less than to pick out so many
-            reached = torch.where(tied, reached + count_true(responses == sign * largest), reached)
+            reached = torch.where(tied, reached + count_true(values == largest), reached)
         elif len(columns):
-            reached[columns] += count_true(responses.index_select(1, columns) == sign * largest[columns])
+            reached[columns] += count_true(values.index_select(1, columns) == largest[columns])
         self.reached[sign] = reached
 
     @cached_property
@@ -128,11 +129,11 @@ class UnitResponses:
             return np.asarray((1 - first**2 / second) / (1 - 1 / self.n))
 
     def _kept(self, sign: int) -> tuple[Tensor, Tensor, Tensor]:
-        """The largest responses, their stimuli (n where unknown), and whether the unit fires on them; kept × units."""
+        """The largest responses, their stimuli, and whether the unit fires on them; all three kept × units."""
         if sign not in self._sorted:
             values, stimuli = self.top.pop(sign).sorted()
             fires = (values >= values[self.asked - 1]) & torch.from_numpy(self.finite).to(values.device)
-            self._sorted[sign] = values, torch.where(stimuli < 0, self.n, stimuli).long(), fires
+            self._sorted[sign] = values, stimuli.long().clamp_min(0), fires  # a unit of NaN has no stimuli
         return self._sorted[sign]
 
     def near(self, sign: int, near_max: int | float, eligible: Array) -> tuple[NearMaximal, Array]:
@@ -147,7 +148,7 @@ class UnitResponses:
         firing = torch.where(beyond & (counted >= 0), counted, fires.sum(0))
         place = fires.sum(0).clamp_max(len(values) - 1)
         thresholds = torch.where(beyond, torch.nan, values.gather(0, place[None])[0].double())
-        may = torch.from_numpy(np.append(eligible, False)).to(values.device)
+        may = torch.from_numpy(eligible).to(values.device)
         candidates = fires & may[stimuli] & ~beyond
         count = candidates.sum(0)
         chosen = torch.from_numpy(near_count(near_max, count.cpu().numpy())).to(values.device)
@@ -188,7 +189,7 @@ class UnitResponses:
         step = max(_CHUNK // self.n, 1)
         for start in range(0, values.shape[1], step):
             columns = slice(start, start + step)
-            laid_out = torch.zeros((self.n + 1, fires[:, columns].shape[1]), dtype=torch.bool, device=values.device)
+            laid_out = torch.zeros((self.n, fires[:, columns].shape[1]), dtype=torch.bool, device=values.device)
             laid_out.scatter_(0, stimuli[:, columns], fires[:, columns])
             pairs = ((unit >= start) & (unit < start + step)).nonzero()[:, 0]
             for some, hit, of in _hits(laid_out, unit[pairs] - start, stimulus[pairs], table):

@@ -53,6 +53,15 @@ def test_a_subject_without_its_past_is_told_what_to_give():
     [
         ({"weight": torch.zeros(2, 3), "bias": torch.zeros(2)}, r"'weight' is \(2, 3\) among them and \(2, 2\) in the"),
         ({"weight": torch.zeros(2, 2)}, "of 'net' do not fit Linear: they lack 'bias'"),
+        (
+            {"weight": torch.zeros(2, 3), "odd": torch.zeros(1)},
+            r"do not fit Linear: they lack 'bias', have 'odd' that the network lacks, 'weight' is \(2, 3\) among them "
+            r"and \(2, 2\) in the network",
+        ),
+        (
+            {"weight": torch.zeros(2, 3), "bias": torch.zeros(3)},
+            r"'bias' is \(3,\) among them and \(2,\) in the network, and 1 more of another shape",
+        ),
         ({"weight": torch.full((2, 2), torch.nan), "bias": torch.zeros(2)}, "of 'net': 'weight' is not finite"),
     ],
 )

@@ -36,7 +36,7 @@ def initial_subject(subject: Subject) -> Subject:
         )
     what = f"the initial weights of {subject.name!r}"
     for name, tensor in subject.initial_weights.items():
-        if tensor.is_floating_point() and not tensor.isfinite().all():
+        if not tensor.isfinite().all():
             raise AssayError(f"{what}: {name!r} is not finite")
     module = copied(subject.module, "which its initial weights need")
     load_state(module, subject.initial_weights, what)

@@ -29,16 +29,15 @@ def load_state(module: nn.Module, state: Mapping[str, Tensor], what: str) -> Non
     # Counters of batch norm play no part once it is trained; old checkpoints do not have them.
     state = {k: v for k, v in own.items() if k.endswith("num_batches_tracked")} | dict(state)
     missing, extra = sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys())
-    if missing or extra:
-        parts = [f"lack {_some(missing)}" if missing else ""]
-        parts += [f"have {_some(extra)} that the network lacks" if extra else ""]
-        raise AssayError(f"{what} do not fit {type(module).__name__}: they {', '.join(filter(None, parts))}")
-    for key, value in state.items():
-        if value.shape != own[key].shape:
-            raise AssayError(
-                f"{what} do not fit {type(module).__name__}: {key!r} is {tuple(value.shape)} among them and "
-                f"{tuple(own[key].shape)} in the network"
-            )
+    unlike = [key for key in sorted(own.keys() & state.keys()) if state[key].shape != own[key].shape]
+    parts = [f"they lack {_some(missing)}"] if missing else []
+    parts += [f"{'' if missing else 'they '}have {_some(extra)} that the network lacks"] if extra else []
+    if unlike:
+        key, more = unlike[0], f", and {len(unlike) - 1} more of another shape" if len(unlike) > 1 else ""
+        shapes = f"{tuple(state[key].shape)} among them and {tuple(own[key].shape)} in the network"
+        parts += [f"{key!r} is {shapes}{more}"]
+    if parts:
+        raise AssayError(f"{what} do not fit {type(module).__name__}: {', '.join(parts)}")
     module.load_state_dict(state)
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 
 from assay.core.errors import AssayError, shown
-from assay.core.reading import reading, require_room
+from assay.core.reading import reading, require_room, visible
 from assay.stimuli.clips import ArrayClip, Clip
 from assay.stimuli.images import Images
 from assay.stimuli.labelled import Labelled, load_labelled
@@ -217,7 +217,7 @@ def _is_pair(inputs: Any, labels: Any, labelled: bool) -> bool:
 
 def _from_path(path: Path, limit: int, argument: str, labelled: bool) -> Samples:
     """Take inputs, and labels if there are any, from a folder or file."""
-    if path.suffix == ".parquet" or any(path.glob("*.parquet")):
+    if path.suffix == ".parquet" or visible(path.glob("*.parquet"), path):
         raise AssayError(f"{argument}={str(path)!r} is Parquet: give assay.stimuli.stream_labelled({str(path)!r})")
     if path.is_dir() and not labelled and (pictures := pictures_in(path)):
         chosen = spread(len(pictures), limit)

@@ -123,7 +123,7 @@ def held_out_score(
     fold = _folds(blocks, seed)
     unit, block, value, share = _chosen(signed, p, fold)
     total = share.sum()
-    if not total or (p < 1 and _concentrated(signed, p, fold) - _concentrated(signed, 1.0, fold) > _MOST_CONCENTRATED):
+    if not total or (p < 1 and _concentration(signed, p, fold) > _MOST_CONCENTRATED):
         return HeldOut(np.nan, np.full(draws, np.nan), 0.0)
     by_block = np.bincount(block, share)
     df = float(total**2 / (by_block**2).sum()) - 1
@@ -142,13 +142,13 @@ def _chosen(signed: Sequence[SignedPairs], p: float, fold: Array) -> tuple[Array
     sizes = [np.bincount(pairs.unit, minlength=len(pairs.rate)) for pairs in signed]
     if len(signed) == 1 and p == 1:
         return _held(signed[0], sizes[0], np.ones(len(signed[0].rate)), np.ones(len(signed[0].unit), dtype=bool))
-    on_all, _ = _better(signed, [np.ones(len(pairs.unit), dtype=bool) for pairs in signed])
+    on_all = _better(signed)[0] if p == 1 else None
     parts = []
     for k in range(int(fold.max()) + 1):
         outside = [fold[pairs.block] != k for pairs in signed]
         chosen, scores = _better(signed, outside)
         weights = top_weights(scores, p)
-        if p == 1:
+        if on_all is not None:
             inside = [_has(pairs, ~kept) & ~_has(pairs, kept) for pairs, kept in zip(signed, outside, strict=True)]
             only_here = np.any([(on_all == i) & here for i, here in enumerate(inside)], axis=0)
             chosen, weights = np.where(only_here, on_all, chosen), np.where(only_here, 1.0, weights)
@@ -159,23 +159,24 @@ def _chosen(signed: Sequence[SignedPairs], p: float, fold: Array) -> tuple[Array
     return unit, block, value, share
 
 
-def _concentrated(signed: Sequence[SignedPairs], p: float, fold: Array) -> float:
-    """Of the best units on all stimuli, the share of those that have more than half of their Z in one fold."""
-    chosen, scores = _better(signed, [np.ones(len(pairs.unit), dtype=bool) for pairs in signed])
-    weights = top_weights(scores, p)
+def _concentration(signed: Sequence[SignedPairs], p: float, fold: Array) -> float:
+    """How much more frequent units with more than half of Z in one fold are among the best than among all units."""
+    chosen, scores = _better(signed)
     folds = int(fold.max()) + 1
-    largest = np.zeros(len(weights))
+    largest = np.zeros(len(scores))
     for i, pairs in enumerate(signed):
-        spread = np.bincount(pairs.unit * folds + fold[pairs.block], minlength=len(weights) * folds)
+        spread = np.bincount(pairs.unit * folds + fold[pairs.block], minlength=len(scores) * folds)
         by_fold = spread.reshape(-1, folds)
         share = by_fold.max(axis=1) / np.maximum(by_fold.sum(axis=1), 1)
         largest = np.where(chosen == i, share, largest)
-    return float(weights @ (largest > 0.5) / weights.sum()) if weights.any() else 0.0
+    best, every = (top_weights(scores, of) @ (largest > 0.5) / top_weights(scores, of).sum() for of in (p, 1.0))
+    return float(best - every)
 
 
-def _better(signed: Sequence[SignedPairs], kept: Sequence[Array]) -> tuple[Array, Array]:
-    """The better sign of each unit, by its number, and its score under it, from some pairs of each sign."""
-    scores = [_scores(pairs, some) for pairs, some in zip(signed, kept, strict=True)]
+def _better(signed: Sequence[SignedPairs], kept: Sequence[Array] | None = None) -> tuple[Array, Array]:
+    """The better sign of each unit, by its number, and its score under it, from some pairs of each sign or from all."""
+    some = kept if kept is not None else [np.ones(len(pairs.unit), dtype=bool) for pairs in signed]
+    scores = [_scores(pairs, which) for pairs, which in zip(signed, some, strict=True)]
     return better_sign(scores, [pairs.preference for pairs in signed])
 
 

@@ -162,6 +162,8 @@ def judge(
     """
     scoring = scoring or Scoring()
     levels, gap = table[hyperparameters], table["gap"]
+    controls, detail = affordable_controls(table, hyperparameters)
+    cells = _cells(table, hyperparameters)
     facts = {
         "corpus": "corpus",
         "train": "not given",
@@ -174,42 +176,40 @@ def judge(
         "draws": scoring.draws,
         "permutations": scoring.permutations,
         "incomplete": _incomplete(gap, levels, scoring),
-        "controls": IN_WORDS[affordable_controls(table, hyperparameters)[1]],
+        "controls": IN_WORDS[detail],
     }
     if named := [str(name) for name in predictors if str(name).startswith(CONTROL)]:
         raise AssayError(f"the measure {named[0]!r} begins as the names of controls do: rename it")
     given = control_predictors(table, hyperparameters).set_axis(predictors.index)
     whole = predictors.join(given)
     ranked = rank(whole, gap, levels, scoring, directions)
-    ranked = _with_controls(ranked, whole, gap, table, hyperparameters)
+    ranked = _with_controls(ranked, whole, gap, controls, cells)
     if budgets:
         ranked["budget"] = [budgets.get(name, "") for name in ranked["measure"]]
     second = pd.DataFrame()
     if "test_accuracy" in table and table["test_accuracy"].notna().all():
         error = 1 - table["test_accuracy"].astype(float)
-        second = _with_controls(rank(whole, error, levels, scoring, directions), whole, error, table, hyperparameters)
+        second = _with_controls(rank(whole, error, levels, scoring, directions), whole, error, controls, cells)
     networks = table.merge(predictors, left_on="network", right_index=True, how="left")
     compared = _compared(ranked, whole, levels.assign(gap=gap), scoring)
-    together = _combined(predictors, table, hyperparameters, scoring)
+    together = _combined(predictors, table, hyperparameters, cells, scoring)
     return Study(networks, list(predictors.columns), ranked, facts, compared, second, together)
 
 
 def _with_controls(
-    ranking: pd.DataFrame, predictors: pd.DataFrame, target: pd.Series, table: pd.DataFrame, hyperparameters: list[str]
+    ranking: pd.DataFrame, predictors: pd.DataFrame, target: pd.Series, controls: Array, cells: Array
 ) -> pd.DataFrame:
     """A ranking that says which rows are controls, and what each measure says of the target at equal controls."""
-    columns, _ = affordable_controls(table, hyperparameters)
     is_control = ranking["measure"].str.startswith(CONTROL)
     measures = predictors[ranking["measure"][~is_control]]
-    cells = _cells(table, hyperparameters)
-    partial = partial_correlations(measures, target, columns, cells) if columns.shape[1] else pd.DataFrame()
+    partial = partial_correlations(measures, target, controls, cells) if controls.shape[1] else pd.DataFrame()
     ranking = ranking.join(partial, on="measure")
     ranking.insert(1, "kind", np.where(is_control, "control", "measure"))
     return ranking
 
 
 def _combined(
-    predictors: pd.DataFrame, table: pd.DataFrame, hyperparameters: list[str], scoring: Scoring
+    predictors: pd.DataFrame, table: pd.DataFrame, hyperparameters: list[str], cells: Array, scoring: Scoring
 ) -> pd.DataFrame:
     """What all predictors that every network has explain of the gap, cross-validated; nothing for too few networks."""
     values = predictors.to_numpy(dtype=np.float64)
@@ -219,7 +219,7 @@ def _combined(
         return pd.DataFrame()
     degrees = [control_columns(table, hyperparameters, detail) for detail in DETAILS]
     try:
-        return combined_prediction(measures, degrees, gap, _cells(table, hyperparameters), scoring.seed)
+        return combined_prediction(measures, degrees, gap, cells, scoring.seed)
     except AssayError:  # too few cells, or nothing to predict
         return pd.DataFrame()
 

@@ -107,14 +107,19 @@ def as_tensor(values: Any) -> Tensor:
     return torch.as_tensor(values.copy() if read_only else values)
 
 
+def real_parts(values: Tensor) -> Tensor:
+    """A tensor as real numbers: of a complex one the real and the imaginary part of each, along a last axis."""
+    return torch.view_as_real(values.resolve_conj()) if values.is_complex() else values
+
+
 def real_numbers(values: Tensor) -> Tensor:
-    """The real numbers of a tensor in float64: of a complex one both parts of each, along an axis more.
+    """The `real_parts` of a tensor in float64.
 
     Example:
         >>> real_numbers(torch.tensor([3.0 + 4.0j])).tolist(), real_numbers(torch.tensor([1.0])).tolist()
         ([[3.0, 4.0]], [1.0])
     """
-    return (torch.view_as_real(values.resolve_conj()) if values.is_complex() else values).double()
+    return real_parts(values).double()
 
 
 def batch_length(batch: Any) -> int:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from assay.core.arrays import batch_length, cloned
+from assay.core.arrays import batch_length, cloned, real_parts
 from assay.core.errors import AssayError
 from assay.measures.complexity.affine import FoldedWeights, folded_weights
 from assay.stimuli.labelled import Labelled
@@ -124,8 +124,7 @@ def _unfolded(subject: Subject) -> FoldedWeights:
 
 def _real(folded: FoldedWeights) -> dict[str, Tensor]:
     """The weights by name, complex ones as their real and imaginary parts."""
-    weights = {name: folded.tensors[name].detach() for name in folded.weights}
-    return {k: torch.view_as_real(w.resolve_conj()) if w.is_complex() else w for k, w in weights.items()}
+    return {name: real_parts(folded.tensors[name].detach()) for name in folded.weights}
 
 
 def _right(scores: Tensor, labels: Tensor) -> Tensor:

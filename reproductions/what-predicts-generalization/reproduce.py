@@ -88,10 +88,7 @@ def measures_of(train: Labelled, humans: Path | None, small: bool) -> dict[str, 
         Family("scale", (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3)),
     )
     clips = camera_sequences(size, color="grey" if channels == 1 else "rgb", pictures=1 if small else None)
-    gratings = Gratings(
-        size,
-        channels=channels,
-    )
+    gratings = Gratings(size, channels=channels)
     layers = {"units": "centre", "bootstrap": 0}
     asked: dict[str, Measure] = {
         "perturbation": PerturbationResponse(train, ("intra", "inter"), 0 if small else (0, 1), **few),
@@ -110,6 +107,7 @@ def measures_of(train: Labelled, humans: Path | None, small: bool) -> dict[str, 
     if humans is not None:
         seen = load_brain92(humans, size=size, color="grey" if channels == 1 else None)
         asked["human-similarity"] = HumanSimilarity(seen, bootstrap=0)
+    assert asked.keys() <= FAMILIES.keys()
     if small:
         del asked["gratings"]
     return asked

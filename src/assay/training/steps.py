@@ -17,7 +17,7 @@ from assay.training.stepping import Stepping
 Turns = Generator[None, None, tuple[float, float]]
 
 MOMENTUM = 0.9
-EVALUATED_AT_ONCE = 1024  # inputs per forward pass of an evaluation
+EVALUATED_AT_ONCE, ON_A_GPU = 1024, 4096  # inputs per forward pass of an evaluation
 
 
 class Steps(Stepping):
@@ -57,8 +57,8 @@ class Steps(Stepping):
         with self.own():
             sums = torch.zeros(2, dtype=torch.float64, device=self.device)
         self.network.eval()
-        inputs, labels = torch.split(self.shown, EVALUATED_AT_ONCE), torch.split(self.labels, EVALUATED_AT_ONCE)
-        for x, y in zip(inputs, labels, strict=True):
+        at_once = EVALUATED_AT_ONCE if self.stream is None else ON_A_GPU
+        for x, y in zip(torch.split(self.shown, at_once), torch.split(self.labels, at_once), strict=True):
             with self.own(), torch.no_grad():
                 logits = self._logits(x).float()
                 sums[0] += F.cross_entropy(logits, y, reduction="sum")

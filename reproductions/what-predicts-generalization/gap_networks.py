@@ -28,7 +28,9 @@ class Block(nn.Module):
 def convnet(
     depth: int = 1, width: int = 16, skips: bool = False, dropout: float = 0.0, classes: int = 10, channels: int = 3
 ) -> nn.Module:
-    """Three stages of ``depth`` blocks, each stage half as large and twice as wide as the one before.
+    """Three stages of ``depth`` blocks, each half as large as the one before, the first half as large as the pictures.
+
+    Each stage is twice as wide as the one before.
 
     Args:
         depth: Number of blocks of a stage.
@@ -38,7 +40,7 @@ def convnet(
         classes: Number of classes.
         channels: Number of channels of the pictures.
     """
-    layers: list[nn.Module] = [nn.Conv2d(channels, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
+    layers: list[nn.Module] = [nn.Conv2d(channels, width, 3, 2, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
     before = width
     for stage in range(3):
         for block in range(depth):

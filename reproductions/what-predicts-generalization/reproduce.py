@@ -3,6 +3,7 @@
     cd reproductions/what-predicts-generalization
     python reproduce.py fashion --seeds 0      # train and measure the networks of one seed (on a GPU); so for each
     python reproduce.py tables                 # score them, on any machine
+    python reproduce.py figures                # draw the scores
 
 The first argument names a plan beside this file. What was measured of the networks of a seed is a table of its own,
 ``tables/CORPUS_SEED.csv``, so that seeds can be done one after another and on different machines. With --small, a few
@@ -16,6 +17,7 @@ import logging
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -47,8 +49,8 @@ HERE = Path(__file__).parent
 CORPORA = ("fashion", "cifar10", "adversarial")
 FAMILIES = {
     "perturbation": "perturbation response",
-    "clusters": "perturbation response",
-    "augmentation": "perturbation response",
+    "clusters": "class separation",
+    "augmentation": "augmentation",
     "norms": "complexity",
     "margin-bounds": "complexity",
     "distance": "complexity",
@@ -80,7 +82,8 @@ def plan_of(name: str, seeds: list[int], folder: Path, small: bool) -> CorpusPla
 def measures_of(train: Labelled, humans: Path | None, small: bool) -> dict[str, Measure]:
     """All measures; those of labelled data are shown as many inputs each."""
     channels, size = train.shape[0], train.shape[1]
-    few = {"samples": 60 if small else 2000, "bootstrap": 0}
+    few: dict[str, Any] = {"samples": 60 if small else 2000, "bootstrap": 0}
+    many = {"batch_size": 60 if small else 2000}  # per pass: nothing but the time it takes depends on it
     pictures = Images(train.sample(100 if small else 1000, 0).inputs)
     families = (
         Family("rotation", tuple(range(-40, 41, 10))),
@@ -89,15 +92,15 @@ def measures_of(train: Labelled, humans: Path | None, small: bool) -> dict[str, 
     )
     clips = camera_sequences(size, color="grey" if channels == 1 else "rgb", pictures=1 if small else None)
     gratings = Gratings(size, channels=channels)
-    layers = {"units": "centre", "bootstrap": 0}
+    layers: dict[str, Any] = {"units": "centre", "bootstrap": 0, **many}
     asked: dict[str, Measure] = {
         "perturbation": PerturbationResponse(train, ("intra", "inter"), 0 if small else (0, 1), **few),
         "clusters": ClusterSeparation(train, bootstrap=0),
-        "augmentation": AugmentationRobustness(train, **few),
+        "augmentation": AugmentationRobustness(train, **few, **many),
         "norms": Norms(),
-        "margin-bounds": MarginBounds(train, **few),
+        "margin-bounds": MarginBounds(train, **few, **many),
         "distance": InitialDistance(),
-        "pac-bayes": PacBayes(train, draws=2 if small else 10, **few),
+        "pac-bayes": PacBayes(train, draws=2 if small else 10, **few, **many),
         "margins": Margins(train, **few),
         "training-speed": TrainingSpeed(),
         "straightness": Straightness(clips),
@@ -149,7 +152,8 @@ def asked(corpus: TrainedCorpus, measures: dict[str, Measure], processes: int) -
 
 
 def tables(given: argparse.Namespace) -> None:
-    """Score the predictors of each corpus, all its seeds together."""
+    """Score the predictors of each corpus, all its seeds together; and of each family its best measure."""
+    best = []
     for name in CORPORA:
         files = sorted((given.out / "tables").glob(f"{name}_[0-9].csv"))
         if not files:
@@ -166,6 +170,50 @@ def tables(given: argparse.Namespace) -> None:
         for part in ("ranking", "test_error", "comparisons", "combined"):
             if len(found := getattr(study, part)):
                 write(given.out, f"{name}_{part}", found)
+        if "cmi_distinct" in study.ranking:  # not of a few networks
+            best.append(best_of_families(study.ranking, about["family"]).assign(corpus=name))
+    if best:
+        write(given.out, "families", pd.concat(best))
+
+
+def best_of_families(ranking: pd.DataFrame, family: pd.Series) -> pd.DataFrame:
+    """The best measure of each family, with the chance of the best of all measures; the best control beside them."""
+    of = ranking["measure"].map(family).fillna("control")
+    rows = ranking.assign(family=of, measures=of.map(of.value_counts())).dropna(subset=["cmi_distinct"])
+    best = rows.sort_values("cmi_distinct", ascending=False).drop_duplicates("family")
+    scores = [f"{score}{end}" for score in ("cmi_distinct", "tau", "partial_rho") for end in ("", "_low", "_high")]
+    return best[["family", "measures", "measure", "n", *scores, "p_max", "chance", "direction"]]
+
+
+def figures(out: Path) -> None:
+    """Draw the score of every measure of every family, and the interval of the best of each."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    families = pd.read_csv(out / "tables" / "families.csv")
+    names = [name for name in CORPORA if name in set(families["corpus"])]
+    order = families.groupby("family")["cmi_distinct"].mean().sort_values().index
+    figure, axes = plt.subplots(1, len(names), figsize=(4.6 * len(names) + 1.6, 4), layout="constrained", sharey=True)
+    for ax, name in zip(np.atleast_1d(axes), names, strict=True):
+        family = pd.read_csv(out / "tables" / f"{name}_predictors.csv").set_index("measure")["family"]
+        ranking = pd.read_csv(out / "tables" / f"{name}_ranking.csv")
+        y = order.get_indexer(ranking["measure"].map(family).fillna("control"))
+        ax.scatter(100 * ranking["cmi_distinct"], y, s=9, color="0.7")
+        best = families[families["corpus"] == name].set_index("family").reindex(order)
+        value, low, high = (100 * best[f"cmi_distinct{end}"] for end in ("", "_low", "_high"))
+        good = best["p_max"] <= 0.05
+        for of, color in ((good, "tab:green"), (~good, "black")):
+            spread = [(value - low)[of], (high - value)[of]]
+            ax.errorbar(value[of], np.flatnonzero(of), xerr=spread, fmt="o", color=color)
+        ax.axvline(100 * best["chance"].iloc[0], color="0.3", lw=0.9, ls="--")
+        ax.set_title(f"{name}: {int(best['n'].max())} networks", fontsize=10)
+        ax.set_xlabel("conditional mutual information with the gap, × 100")
+        ax.set_yticks(range(len(order)), order)
+        ax.spines[["top", "right"]].set_visible(False)
+    (out / "figures").mkdir(parents=True, exist_ok=True)
+    figure.savefig(out / "figures" / "families.png", dpi=130)
 
 
 def write(out: Path, name: str, table: pd.DataFrame) -> None:
@@ -193,7 +241,7 @@ def write_digits(folder: Path) -> None:
 def main() -> None:
     """Some corpora, and the scores of all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="+", choices=[*CORPORA, "tables"])
+    parser.add_argument("parts", nargs="+", choices=[*CORPORA, "tables", "figures"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--out", type=Path, default=HERE)
     parser.add_argument("--corpora", type=Path, default=HERE / "runs", help="where the networks go")
@@ -207,6 +255,8 @@ def main() -> None:
     for part in given.parts:
         if part == "tables":
             tables(given)
+        elif part == "figures":
+            figures(given.out)
         else:
             ask(part, given.seeds, given)
 

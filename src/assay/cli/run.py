@@ -27,6 +27,7 @@ from assay.core.errors import AssayError
 
 if TYPE_CHECKING:
     from assay.runs.run import Run
+    from assay.studies.study_check import CheckedStudy
 
 KeepGoing = Annotated[
     bool, typer.Option("--keep-going", help="Measure what can be measured, though a measure does not fit a network.")
@@ -73,24 +74,33 @@ def check(
     plan: Annotated[Path, typer.Argument(help="The plan, a YAML file.")],
     folder: RunFolder = None,
     keep_going: KeepGoing = False,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find all problems of a plan, and show what would run.
+    """Find all problems of a plan of 'assay run' or 'assay corpus', and show what would run.
 
     Networks are made and shown one input; nothing is measured and no result is written. Exit code 2 if there is a
-    problem, just when 'assay run' would refuse the plan; with --keep-going exit code 3 if a cell would fail.
+    problem, just when 'assay run' would refuse the plan; with --keep-going exit code 3 if a cell would fail. Of a
+    corpus all networks are loaded, and those whose weights do not fit are named together.
     """
     from assay.plans.yaml_files import require_there
 
     try:
         require_there(plan)
         from assay.plans.check import check_plan
+        from assay.plans.settings import read_yaml
+        from assay.studies.study_check import CheckedStudy, check_study_plan, is_study_plan
 
-        checked = check_plan(plan, folder, pairs=not keep_going)
+        root = read_yaml(plan)  # once: it may be a pipe
+        with progress(quiet):
+            checked = (check_study_plan if is_study_plan(root) else check_plan)(plan, folder, not keep_going, root)
     except AssayError as error:
         if as_json:
             print_json({"plan": str(plan), "problems": str(error).splitlines()})
         raise
+    if isinstance(checked, CheckedStudy):
+        _print_study(plan, checked, as_json)
+        return
     rows = _cells(checked, with_errors=as_json)
     if as_json:
         print_json({"plan": str(plan), "run": checked.plan.run, "cells": rows, "problems": []})
@@ -99,6 +109,36 @@ def check(
         for (subject, label), why in checked.failing.items():
             err.print(f"would fail: {subject} × {label}: {why}", markup=False)
     if checked.failing:
+        raise typer.Exit(CELLS_FAILED)
+
+
+def _print_study(plan: Path, checked: CheckedStudy, as_json: bool) -> None:
+    """Say what a study would do; what was guessed to understand its corpus goes before."""
+    corpus = checked.plan.corpus
+    failing = [{"network": name, "measure": label, "error": why} for (name, label), why in checked.failing.items()]
+    if as_json:
+        print_json(
+            {
+                "plan": str(plan),
+                "run": checked.plan.run,
+                "would": str(checked),
+                "networks": corpus.networks,
+                "untrained": checked.untrained,
+                "measures": list(checked.plan.measures),
+                "hyperparameters": corpus.hyperparameters,
+                "predictors": list(corpus.known.columns),
+                "done": checked.done,
+                "failing": failing,
+                "problems": [],
+            }
+        )
+    else:
+        for note in corpus.notes:
+            err.print(f"{corpus.name}: {note}", markup=False)
+        for one in failing:
+            err.print(f"would fail: {one['network']} × {one['measure']}: {one['error']}", markup=False)
+        out.print(f"{plan}: no problem: {checked}", markup=False)
+    if failing:
         raise typer.Exit(CELLS_FAILED)
 
 

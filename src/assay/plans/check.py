@@ -14,6 +14,7 @@ from assay.core.user_code import code_in
 from assay.measures.base import Measure
 from assay.plans.plan import Plan, read_plan
 from assay.plans.problems import Collector
+from assay.plans.settings import Node
 from assay.runs.arguments import as_subjects
 from assay.subject.subject import Subject
 
@@ -34,7 +35,7 @@ class CheckedPlan:
     failing: dict[tuple[str, str], str] = field(default_factory=dict)
 
 
-def check_plan(path: str | Path, run: str | None = None, pairs: bool = True) -> CheckedPlan:
+def check_plan(path: str | Path, run: str | None = None, pairs: bool = True, root: Node | None = None) -> CheckedPlan:
     """Read a plan, make its networks, show each one input, and raise all problems that are found, each with its place.
 
     Nothing is measured and nothing is written.
@@ -43,9 +44,10 @@ def check_plan(path: str | Path, run: str | None = None, pairs: bool = True) -> 
         path: The plan's file.
         run: Folder of the run, instead of the one that the plan names.
         pairs: Whether every measure must fit every network; without this, a cell whose measure does not fit fails.
+        root: What the file holds, where it has been read.
     """
     problems = Collector()
-    plan = read_plan(path, problems)
+    plan = read_plan(path, problems, root)
     if run is not None:
         plan = replace(plan, run=run)
     with problems.watching(f"{path}: run"):
@@ -60,7 +62,7 @@ def check_plan(path: str | Path, run: str | None = None, pairs: bool = True) -> 
             for label, measure in plan.measures.items():
                 where = f"{plan.measure_places.get(label, str(path))}: {subject.name} × {label}"
                 try:
-                    _check(measure, examples.lend(subject, measure))
+                    check_fit(measure, examples.lend(subject, measure))
                 except AssayError as error:
                     failing[subject.name, label] = str(error)
                     if pairs:
@@ -69,7 +71,8 @@ def check_plan(path: str | Path, run: str | None = None, pairs: bool = True) -> 
     return CheckedPlan(plan, subjects, failing)
 
 
-def _check(measure: Measure, subject: Subject) -> None:
+def check_fit(measure: Measure, subject: Subject) -> None:
+    """Refuse a measure that does not fit a network, in one sentence, whatever the two raise."""
     try:
         measure.check(subject)
     except AssayError:

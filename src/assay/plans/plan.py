@@ -116,10 +116,16 @@ def load_plan(path: str | Path) -> Plan:
     return plan
 
 
-def read_plan(path: str | Path, problems: Collector) -> Plan:
-    """Read a plan as far as it can be understood; all that is wrong with it goes to ``problems``."""
+def read_plan(path: str | Path, problems: Collector, root: Node | None = None) -> Plan:
+    """Read a plan as far as it can be understood; all that is wrong with it goes to ``problems``.
+
+    Args:
+        path: The plan's file.
+        problems: Collects what is wrong.
+        root: What the file holds, where it has been read.
+    """
     path = Path(path)
-    root = read_yaml(path)
+    root = root or read_yaml(path)
     reading = Reading(root, KEYS, ("subjects", "measures"), problems)
     sources: dict[str, tuple[SubjectSource, str]] = {}
 

@@ -205,7 +205,11 @@ def test_all_problems_of_a_plan_are_named_at_once(tmp_path, monkeypatch):
     assert [any(words in said for said in error.value.sentences) for words in expected] == [True] * 4
     with pytest.raises(Problems) as error:
         load_study_plan(tmp_path / "plan.yaml")
-    expected += ["measures[1].measure: unknown measure 'norm'", "scoring.draw: unknown key; did you mean 'draws'?"]
+    expected += [
+        "data: ",
+        "measures[1].measure: unknown measure 'norm'",
+        "scoring.draw: unknown key; did you mean 'draws'?",
+    ]
     for words in expected:
         assert any(words in said for said in error.value.sentences), (words, error.value.sentences)
     assert len(error.value.sentences) == len(expected)

@@ -47,7 +47,7 @@ class CorpusData:
         """Load the training set and the test set."""
         train, test = self.load_train(seed), self.load_test(seed)
         if test is None:
-            raise AssayError(f"data: {self.path} has no part {_TEST[0]!r}: networks are trained and then tested")
+            raise AssayError(f"{self.path} has no part {_TEST[0]!r}: networks are trained and then tested")
         return train, test
 
     def load_train(self, seed: int) -> Labelled:
@@ -59,11 +59,15 @@ class CorpusData:
         part = next((name for name in _TEST if name in self._parts), None)
         return None if part is None else _sample(self._part(part), self.test, seed)
 
+    def require_there(self) -> None:
+        """Refuse data that are not there."""
+        if not is_there(self.path):
+            raise AssayError(f"{self.path} does not exist")
+
     @cached_property
     def _parts(self) -> set[str]:
         """The names of the parts that the data have: of their arrays, files, folders, or words in a column."""
-        if not is_there(self.path):
-            raise AssayError(f"data: {self.path} does not exist")
+        self.require_there()
         with reading(self.path, "labelled data"):
             if self.path.suffix == ".npz":
                 with np.load(self.path, allow_pickle=False) as arrays:
@@ -83,5 +87,5 @@ class CorpusData:
 
 def _sample(data: Labelled, count: int | None, seed: int) -> Labelled:
     if count is not None and not 0 < count <= len(data):
-        raise AssayError(f"data: {count} of {data.source} are asked for, which has {len(data)}")
+        raise AssayError(f"{count} of {data.source} are asked for, which has {len(data)}")
     return data if count is None else data.sample(count, seed)

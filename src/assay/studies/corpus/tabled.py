@@ -81,8 +81,8 @@ class TableSource:
 class TableCorpus(Corpus):
     """The networks of a table, each made by one factory and loaded from its file of weights when it is asked for.
 
-    That every network has a file of weights, which is not cut short, is checked at once; that the weights fit, when a
-    network is loaded.
+    That every network has a file of weights, which is not cut short, is checked at once; that the factory is given all
+    that it needs, by `require_arguments`; that the weights fit, when a network is loaded.
 
     Args:
         source: The table, the factory and the files.
@@ -94,6 +94,21 @@ class TableCorpus(Corpus):
     def __init__(self, source: TableSource, data: CorpusData, file: str | Path = "plan.yaml", name: str = "") -> None:
         self.source = source
         self.file = Path(file)
+        self.name = name or source.table.stem
+        self._data = data
+        problems = Collector()
+        with problems.watching():
+            _ = self._parameters
+        with problems.watching():
+            if source.preprocess is not None:
+                transform_named(source.preprocess)
+        with problems.watching():
+            self._read_table()
+            self._require_files()
+        problems.raise_any()
+
+    def _read_table(self) -> None:
+        source = self.source
         self.read = read_network_table(
             source.table,
             Columns(
@@ -101,17 +116,11 @@ class TableCorpus(Corpus):
             ),
         )
         self.table = self.read.table.drop(columns=self.read.predictors)
-        self.name = name or source.table.stem
-        self._data = data
         if not self.hyperparameters:
             raise AssayError(
                 f"{source.table}: no column is a hyper-parameter in which the networks differ: give one, or name those "
                 f"that are ('hyperparameters'); it has {self.read.columns}"
             )
-        if source.preprocess is not None:
-            transform_named(source.preprocess)
-        self._require_files()
-        self._arguments(self.networks[0])
 
     @property
     def hyperparameters(self) -> list[str]:
@@ -216,11 +225,13 @@ class TableCorpus(Corpus):
                     )
         problems.raise_any()
 
+    def require_arguments(self) -> None:
+        """Raise an error where the factory needs what neither the table nor the data nor ``args`` give."""
+        self._arguments(self.networks[0])
+
     def _arguments(self, network: str) -> dict[str, Any]:
         """What the factory is given for a network: fixed arguments, and the columns that it asks for by name."""
         given = dict(self.source.args)
-        if self.source.source.startswith(_OTHER_KINDS) or self.source.source.endswith(".onnx"):
-            return given
         cells = {str(name): _plain(value) for name, value in self.table.iloc[self.require(network)].items()}
         for name, parameter in self._parameters.items():
             if name in given:
@@ -242,7 +253,9 @@ class TableCorpus(Corpus):
 
     @cached_property
     def _parameters(self) -> dict[str, inspect.Parameter]:
-        """The arguments of the factory that can be given by name."""
+        """The arguments of the factory that can be given by name; none of what is no factory of the user's."""
+        if self.source.source.startswith(_OTHER_KINDS) or self.source.source.endswith(".onnx"):
+            return {}
         with code_in(self.file.parent):
             factory = import_named(self.source.source, f"source={self.source.source!r}", KINDS)
         try:

@@ -28,6 +28,7 @@ from assay.core.fingerprint import fingerprint
 from assay.core.folder import Folder
 from assay.core.progress import report
 from assay.core.reading import reading
+from assay.plans.problems import Collector
 from assay.plans.settings import Node
 from assay.runs.executor import Job, Lost, Resources, Workers, execute
 from assay.stimuli.labelled import Labelled
@@ -174,6 +175,39 @@ class TrainedCorpus(Corpus):
         history.insert(1, "steps", history["epoch"] * (inputs // batch))
         return history
 
+    @property
+    def untrained(self) -> list[str]:
+        """The names of the networks of the plan that are not trained yet."""
+        trained = {*self.table["network"], *self.left_out["network"]}
+        return [name for name in self.plan.combinations() if name not in trained]
+
+    def initial_network(self, network: str) -> nn.Module:
+        """Make a network as it is before its training, with the random weights that its seed gives it."""
+        combinations = self.plan.combinations()
+        with seeded(self.plan.seed_of([*combinations].index(network), combinations[network])):
+            return self.plan.build(combinations[network], self.train)
+
+    def initial_subject(self, network: str) -> Subject:
+        """A network as it is before its training, standardising its input as in training."""
+        return self._wrapped(self.initial_network(network), network)
+
+    def require_trainable(self) -> None:
+        """Raise an error that names the networks which cannot be built, or whose batches are larger than their data."""
+        problems = Collector()
+        combinations = self.plan.combinations()
+        for number, (name, hyperparameters) in enumerate(combinations.items()):
+            with problems.watching():
+                recipe = self.plan.recipe(hyperparameters, number, self.mean, self.std)
+                inputs = self.plan.train_size(hyperparameters) or len(self.pool)
+                if recipe.batch_size > inputs:
+                    raise AssayError(
+                        f"batch_size={recipe.batch_size} of {name} is larger than the data: {inputs} inputs"
+                    )
+                with torch.device("meta"):
+                    self.plan.build(hyperparameters, self.train)
+            report("networks built", number + 1, len(combinations))
+        problems.raise_any()
+
     def _wrapped(self, module: nn.Module, name: str) -> Subject:
         return Subject(
             module.eval(),
@@ -222,22 +256,13 @@ def train_corpus(
     corpus = TrainedCorpus(plan, folder, damaged="left out")
     store = corpus.folder
     combinations = plan.combinations()
-    for number, (name, hyperparameters) in enumerate(combinations.items()):
-        recipe = plan.recipe(hyperparameters, number, corpus.mean, corpus.std)
-        inputs = plan.train_size(hyperparameters) or len(corpus.pool)
-        if recipe.batch_size > inputs:
-            raise AssayError(f"batch_size={recipe.batch_size} of {name} is larger than the data: {inputs} inputs")
-    with torch.device("meta"):  # a network that cannot be built is an error before anything is trained
-        for number, hyperparameters in enumerate(combinations.values(), 1):
-            plan.build(hyperparameters, corpus.train)
-            report("networks checked", number, len(combinations))
+    corpus.require_trainable()
     if not store.exists(MANIFEST):
         about = {"file": plan.file, "plan": dict(plan.text), "data": corpus.train.description}
         manifest = {"made_of": corpus.made_of, **about}
         store.write(MANIFEST, json.dumps(manifest, indent=1, default=str).encode())
-    trained = {*corpus.table["network"], *corpus.left_out["network"]}
-    missing = [name for name in combinations if name not in trained]
-    for name in trained:  # left where a process was killed just after writing the result
+    missing = corpus.untrained
+    for name in combinations.keys() - set(missing):  # left where a process was killed just after writing the result
         store.remove(f"networks/{name}.training")
     log.info("%s: %d of %d networks to train", corpus.name, len(missing), len(combinations))
     store.sweep("")
@@ -271,18 +296,14 @@ def _train(_: None, corpus: TrainedCorpus, own: tuple[list[str], Arithmetic]) ->
 
     data = corpus.trained_on(names[0])  # all of them are trained on as many
 
-    def initial(name: str) -> nn.Module:
-        with seeded(plan.seed_of(numbers[name], combinations[name])):
-            return plan.build(combinations[name], corpus.train)
-
     def done(number: int, module: nn.Module, trained: Trained) -> None:
         name = names[number]
-        _keep(corpus, name, data, initial(name), module, trained)
+        _keep(corpus, name, data, corpus.initial_network(name), module, trained)
         corpus.folder.remove(f"networks/{name}.training")
 
     with arithmetic.used():
         train_many(
-            (initial(name).to(corpus.device) for name in names),
+            (corpus.initial_network(name).to(corpus.device) for name in names),
             Normalize(corpus.mean, corpus.std)(data.shown(device=corpus.device)),
             torch.tensor(data.labels, device=corpus.device),
             [plan.recipe(combinations[name], numbers[name], corpus.mean, corpus.std) for name in names],

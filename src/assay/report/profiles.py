@@ -15,6 +15,8 @@ from assay.runs.tables import Tables
 
 GROUPS = ("condition", "transformation")
 _NO_VALUES = ("order", "n", "low", "high", "unit", "seed")  # columns that stand beside what a measure measures
+HELD_OUT = ("held_out", "held_out_low", "held_out_high")
+"""Columns of what the best units of a layer score on stimuli that did not choose them, with its interval."""
 DEPTH = "relative depth: input to output"
 
 
@@ -57,13 +59,26 @@ def value_column(table: pd.DataFrame, declared: str = "") -> str | None:
 
 
 def profile(title: str, table: pd.DataFrame, value: str) -> LineChart:
-    """A line for each network, from its first layer to its last; of many networks the median, and the middle half."""
+    """A line for each network, from its first layer to its last; of many networks the median, and the middle half.
+
+    Where the table has what a layer scores on stimuli that did not choose its units (``held_out``), that is drawn, as
+    it is what networks are compared by.
+    """
+    name = value.removesuffix("_deg").replace("_", " ") + (" (degrees)" if value.endswith("_deg") else "")
+    caption = title
+    if {*HELD_OUT} <= {*table}:
+        without = table[table[value].notna() & table["held_out"].isna()]["layer"].nunique()
+        if table["held_out"].notna().any():
+            caption += f" ({without} layer{'s' * (without > 1)} without a held-out score)" * (without > 0)
+            table = table.assign(low=table["held_out_low"], high=table["held_out_high"])
+            value, name = "held_out", f"{name}, held out"
+        else:
+            name = f"{name}, not held out"
     lines = []
     for subject, rows in table.groupby("subject", sort=False):
         lines.append((str(subject), _points(rows if rows["layer"].is_unique else _means(rows, value), value)))
-    name = value.removesuffix("_deg").replace("_", " ") + (" (degrees)" if value.endswith("_deg") else "")
     chart = spread_of_lines(LineChart(title, DEPTH, name, tuple(lines)), named=2)
-    return replace(chart, caption=title)
+    return replace(chart, caption=caption)
 
 
 def _means(rows: pd.DataFrame, value: str) -> pd.DataFrame:

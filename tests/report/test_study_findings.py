@@ -59,6 +59,23 @@ def test_of_few_networks_nothing_is_good_where_the_best_is_not_better_than_chanc
             assert "good" not in {tone for tone, question, _ in items if "together" not in question}
 
 
+def test_counts_of_measures_agree_and_what_differs_is_said():
+    """Of nine measures one is missing in a network and one is the same in all: eight are scored, seven compared."""
+    rng = np.random.default_rng(3)
+    gap = LEVELS[1] + rng.normal(size=36)
+    measures = {f"noise {i}": rng.normal(size=36) for i in range(7)} | {"same": np.ones(36), "lacking": gap.copy()}
+    measures["lacking"][5] = np.nan
+    said = {question: answer for question, (_, answer) in found(measures, gap).items()}
+    assert said["Is that more than chance?"].startswith(
+        "0 of 8 scored measures are: the best of 8 measures and 4 controls"
+    )
+    assert "for all of these at once" in said["Is that more than chance?"]
+    others = "is better than 0 of 10 others (6 measures and 4 controls; left out: 1 that no network differs in): "
+    assert others in said["Is it better than the others?"]
+    assert "of 8 scored measures have more CMI" in said["Is it more than training accuracy or a hyper-parameter says?"]
+    assert said["What could not be scored?"] == "lacking (missing in 1 network)"
+
+
 def test_a_study_of_an_earlier_version_is_not_judged():
     ranking = pd.DataFrame(
         {"measure": ["m"], "n": 9, "status": "ok", "cmi": 0.3, "cmi_distinct": 0.3, "tau": 0.5}

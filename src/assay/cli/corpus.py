@@ -155,6 +155,7 @@ def _sizes(words: str | None) -> tuple[int, ...] | None:
 
 def _print_ranking(title: str, found: Study) -> None:
     """Print how well each measure predicts the gap, and what the reader must know of it."""
+    from assay.report.study_findings import counts, measures_and_controls
     from assay.studies.statistics.chance import LEVEL
 
     ranking = found.ranking
@@ -172,11 +173,12 @@ def _print_ranking(title: str, found: Study) -> None:
     table = ranking[[c for c in (*shown, "status") if c in ranking]].round(3)
     print_table(f"{title}: {len(found.networks)} networks", table.to_dict("records"))
     if "chance" in ranking and ranking["chance"].notna().any():
-        chance, asked = ranking["chance"].max(), int(ranking["p_max"].notna().sum())
-        clear = int((ranking["p_max"] <= LEVEL).sum())
+        _, measures, controls = counts(ranking)
+        clear = int((ranking["p_max"][ranking["kind"] == "measure"] <= LEVEL).sum())
         out.print(
-            f"chance: of {asked} measures and controls that say nothing, the best stays below cmi_distinct "
-            f"{chance:.3f} 95 % of the time ({len(found.networks)} networks); {clear} of {asked} have p_max ≤ {LEVEL}",
+            f"chance: of {measures_and_controls(measures, controls)} that say nothing, the best stays below "
+            f"cmi_distinct {ranking['chance'].max():.3f} 95 % of the time ({len(found.networks)} networks); {clear} of "
+            f"{measures} measures have p_max ≤ {LEVEL}",
             markup=False,
         )
     for reason in ranking.get("cmi_distinct_status", [])[:1]:

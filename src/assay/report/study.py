@@ -21,7 +21,7 @@ from assay.report.document import (
     Text,
 )
 from assay.report.figures import scatter
-from assay.report.study_findings import study_findings
+from assay.report.study_findings import counts, study_findings
 from assay.runs.run import Run
 from assay.studies.prediction import FOLDER
 from assay.studies.ranking import JUDGED_BY
@@ -101,8 +101,9 @@ def _document(run: Run) -> Document:
     done = sum(cell.status == "done" for cell in run.cells)
     planned = len(run.keys)
     status = "complete" if done == planned else f"{planned - done} of {planned} cells not done"
-    controls = int((ranking["kind"] == "control").sum()) if "kind" in ranking else 0
-    subtitle = f"{len(networks)} networks, {len(ranking) - controls} measures"
+    measures, scored, controls = counts(ranking)
+    subtitle = f"{len(networks)} networks, {measures} measures" + f" ({scored} scored)" * (scored < measures)
+    subtitle += f", {controls} control{'s' * (controls != 1)}" * (controls > 0)
     return Document(
         f"assay: what predicts the gap of {about['corpus']}", subtitle, status, tuple(sections), run.manifest.to_json()
     )

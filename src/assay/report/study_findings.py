@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from assay.report.document import Findings
+from assay.studies.controls import CONTROL
 from assay.studies.ranking import AGAINST, JUDGED_BY, UNDECLARED
 from assay.studies.statistics.chance import LEVEL
 
@@ -31,13 +32,12 @@ def study_findings(
         combined: What all measures together explain (`assay.studies.combined_prediction`); may be missing.
     """
     controls = ranking[ranking["kind"] == "control"] if "kind" in ranking else ranking[:0]
-    tested = int(ranking["p_max"].notna().sum()) if "p_max" in ranking else 0
     ranking = ranking.drop(index=controls.index).reset_index(drop=True)
     if JUDGED_BY not in ranking:
         column = ranking.get(f"{JUDGED_BY}_status", pd.Series(["no measure is there in all networks"]))
         items: list[Item] = [("open", _BEST, f"Not to be said: {column.iloc[0]}.")]
     else:
-        items = [*_best(ranking, about, tested), _better(ranking, comparisons), *_directions(ranking)]
+        items = [*_best(ranking, about, controls), _better(ranking, comparisons), *_directions(ranking)]
         items += [*_controls(ranking, controls, comparisons, about), *_together(combined)]
         unscored = ranking[ranking[JUDGED_BY].isna()]
         if len(unscored):
@@ -56,7 +56,14 @@ def is_good(row: Any) -> bool:
     return bool(row.get("p_max", float("nan")) <= LEVEL)
 
 
-def _best(ranking: pd.DataFrame, about: dict[str, Any], together: int) -> list[Item]:
+def counts(ranking: pd.DataFrame) -> tuple[int, int, int]:
+    """How many measures a ranking has, how many of these are scored, and how many controls it has."""
+    measures = ranking[ranking["kind"] != "control"] if "kind" in ranking else ranking
+    scored = int(measures[JUDGED_BY].notna().sum()) if JUDGED_BY in measures else 0
+    return len(measures), scored, len(ranking) - len(measures)
+
+
+def _best(ranking: pd.DataFrame, about: dict[str, Any], controls: pd.DataFrame) -> list[Item]:
     best, n = ranking.iloc[0], int(ranking["n"].iloc[0])
     low, high = best[f"{JUDGED_BY}_low"], best[f"{JUDGED_BY}_high"]
     spread = "" if pd.isna(low) else f" ({low:.3f} to {high:.3f})"
@@ -70,11 +77,11 @@ def _best(ranking: pd.DataFrame, about: dict[str, Any], together: int) -> list[I
         return [("open", _BEST, answer), ("open", _CHANCE, unknown)]
     tested = ranking[ranking["p_max"].notna()]
     above = tested[tested["p_max"] <= LEVEL]
+    together = measures_and_controls(len(tested), int(controls["p_max"].notna().sum()))
     luck = (
-        f"{len(above)} of {len(tested)} measures are: the best of {together} {_asked(together, len(tested))} that say "
-        f"nothing more than some {sizes} hyper-parameters would reach a CMI of {tested['chance'].iloc[0]:.3f} in 5 % "
-        f"of such corpora of {n} networks ({about['permutations']} permutations). p of the best, for all {together} at "
-        f"once: {best['p_max']:.3f}."
+        f"{len(above)} of {_scored(ranking)} are: the best of {together} that say nothing more than some {sizes} "
+        f"hyper-parameters would reach a CMI of {tested['chance'].iloc[0]:.3f} in 5 % of such corpora of {n} networks "
+        f"({about['permutations']} permutations). p of the best, for all of these at once: {best['p_max']:.3f}."
     )
     return [
         ("good" if is_good(best) else "open", _BEST, answer),
@@ -87,9 +94,14 @@ def _better(ranking: pd.DataFrame, comparisons: pd.DataFrame) -> Item:
     if not len(comparisons):
         return ("open", _BETTER, "Not compared.")
     worse = comparisons[(comparisons["difference"] > 0) & (comparisons["p_max"] <= LEVEL)]
+    controls = int(comparisons["other"].str.startswith(CONTROL).sum())
+    measures = len(comparisons) - controls
+    constant = int((ranking["status"] == "constant").sum())
+    apart = f"; left out: {constant} that no network differs in" * (constant > 0)
     said = (
-        f"{ranking['measure'].iloc[0]} is better than {len(worse)} of {len(comparisons)} others: paired differences "
-        "over the same resamples of networks, with p ≤ 0.05 for all pairs of measures at once."
+        f"{ranking['measure'].iloc[0]} is better than {len(worse)} of {len(comparisons)} others "
+        f"({measures_and_controls(measures, controls)}{apart}): paired differences over the same resamples of "
+        "networks, with p ≤ 0.05 for all pairs of them at once."
     )
     rest = comparisons[~comparisons.index.isin(worse.index)]
     if len(worse) and len(rest):
@@ -125,7 +137,7 @@ def _controls(
     pair = comparisons[comparisons["other"] == control["measure"]]
     beaten = len(pair) and pair["difference"].iloc[0] > 0 and pair["p_max"].iloc[0] <= LEVEL
     above = int((ranking[JUDGED_BY] > control[JUDGED_BY]).sum())
-    said += f" {above} of {len(ranking)} measures have more CMI"
+    said += f" {above} of {_scored(ranking)} have more CMI"
     said += f"; {best['measure']} is better than it." if beaten else "; the best of them is not told apart from it."
     if "partial_rho" in ranking and not pd.isna(best["partial_rho"]):
         ends = f"{best['partial_rho_low']:.2f} to {best['partial_rho_high']:.2f}"
@@ -144,14 +156,22 @@ def _together(combined: pd.DataFrame | None) -> list[Item]:
     adds = bool(rows["low"]["difference"] > 0)
     said = (
         f"In networks left out, ridge regression on the controls alone explains R² {told['controls']} of the gap, on "
-        f"all {rows['columns']['measures']} measures {told['measures']}, on both {told['controls and measures']}; "
-        f"beyond the controls: {told['difference']}."
+        f"all {rows['columns']['measures']} measures that every network has {told['measures']}, on both "
+        f"{told['controls and measures']}; beyond the controls: {told['difference']}."
     )
     return [("good" if adds else "open", "Do all measures together say more than the controls?", said)]
 
 
-def _asked(together: int, measures: int) -> str:
-    return "measures and controls" if together > measures else "measures"
+def _scored(measures: pd.DataFrame) -> str:
+    """How many measures are scored, which those that are not are set apart from."""
+    _, scored, _ = counts(measures)
+    return f"{scored} {'measures' if scored == len(measures) else 'scored measures'}"
+
+
+def measures_and_controls(measures: int, controls: int) -> str:
+    """How many measures and controls are looked at together, in words; controls only where there are some."""
+    together = f"{measures} measure{'s' * (measures != 1)}"
+    return f"{together} and {controls} control{'s' * (controls != 1)}" if controls else together
 
 
 def _listed(names: list[str]) -> str:

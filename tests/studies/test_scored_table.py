@@ -119,10 +119,12 @@ def test_beside_a_gap_a_training_accuracy_of_another_name_is_no_control_and_that
     assert "train_accuracy" in read_network_table(place(numbers().assign(train_accuracy=0.9))).table
 
 
-def test_constant_and_missing_predictors_are_in_the_table_unscored(place, tmp_path):
+def test_a_constant_predictor_scores_0_and_is_compared_with_none_and_a_missing_one_is_not_scored(place, tmp_path):
     table = numbers().assign(fixed=3.5, gaps=[np.nan, *range(11)])
-    ranking = score_table(place(table), str(tmp_path / "run"), draws=20)[1].ranking.set_index("measure")
-    assert ranking.loc["fixed", "status"] == "constant"
+    found = score_table(place(table), str(tmp_path / "run"), draws=20)[1]
+    ranking = found.ranking.set_index("measure")
+    assert ranking.loc["fixed", ["status", "cmi_distinct", "p_max"]].tolist() == ["constant", 0, 1]
+    assert len(found.comparisons) and "fixed" not in set(found.comparisons["other"])
     assert ranking.loc["gaps", "status"].startswith("missing in 1") and np.isnan(ranking.loc["gaps", "cmi"])
 
 

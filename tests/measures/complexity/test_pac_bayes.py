@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import re
 from math import log
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -151,6 +153,16 @@ def test_intervals_are_of_the_noise_and_a_study_expects_all_to_rise(vgg):
     w, w0 = (flat(module) for module in (subject.module, began(subject)))
     expected = pac_bayes(w - w0, table.value["sigma"], len(data))
     assert table.value["pac-bayes init"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_page_lists_every_quantity_of_the_table():
+    net = nn.Linear(4, 2, bias=False)
+    subject = Subject(net, initial_weights={"weight": torch.zeros(2, 4)})
+    data = Labelled(np.eye(4, dtype=np.float32), np.zeros(4, dtype=int))
+    table = PacBayes(data, bootstrap=0, **SETTINGS)(subject)
+    page = (Path(__file__).parents[3] / "docs" / "measures" / "pac-bayes.md").read_text()
+    listed = {name for row in re.findall(r"^\| (`.*?) \|", page, re.M) for name in re.findall(r"`(.+?)`", row)}
+    assert listed == set(table["quantity"])
 
 
 def test_a_size_out_of_reach_is_said_and_has_no_bound():

@@ -76,6 +76,8 @@ class Plans:
             code = self._give(case, ("check", str(plan)))
             if code or self.quick:
                 return
+        if kind in ("corpus", "study"):
+            self._give(case, ("check", str(plan)))
         code = self._give(case, (*_COMMANDS[kind], str(plan)))
         if code == 2 and kind == "run":
             raise Broken("refused by 'run' and not by 'check'")
@@ -109,11 +111,12 @@ def read(kind: str, plan: Path, checked: bool = True) -> None:
     from assay.plans.plan import load_plan
     from assay.studies.corpus.plan import load_corpus_plan
     from assay.studies.search.plan import load_search_plan
+    from assay.studies.study_check import check_study_plan
     from assay.studies.study_plan import load_study_plan
 
     readers: dict[str, Callable[[Path], object]] = {
-        "run": check_plan if checked else load_plan, "corpus": load_corpus_plan, "study": load_study_plan,
-        "search": load_search_plan,
+        "run": check_plan if checked else load_plan, "corpus": load_corpus_plan,
+        "study": check_study_plan if checked else load_study_plan, "search": load_search_plan,
         "broad": load_broad_plan,
     }  # fmt: skip
     try:

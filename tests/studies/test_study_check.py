@@ -146,6 +146,16 @@ def test_problems_of_the_plan_its_table_its_source_and_its_data_come_together(fo
     assert said == [f"plan.yaml{sentence}" for sentence in expected]
 
 
+def test_scoring_that_is_no_mapping_and_a_corpus_of_one_network_are_problems_too(folder):
+    not_a_mapping = "scoring: is 5, not a mapping of keys to values"
+    assert problems_of(changed(folder, ("run: run", "scoring: 5"))) == [f"plan.yaml:7: {not_a_mapping}"]
+    one = ("[0.0, 0.2], learning_rate: [0.01, 0.003]", "[0.2]")
+    assert problems_of(changed(folder, one, ("run: run", "scoring: 5"), text=GRID)) == [
+        f"plan.yaml:10: {not_a_mapping}",
+        "plan.yaml:2: network: 1 network: a study needs at least two",
+    ]
+
+
 def test_a_problem_of_a_measure_does_not_hide_weights_that_do_not_fit(folder):
     (folder / "n3.safetensors").write_bytes((folder / "n0.safetensors").read_bytes())
     said = problems_of(changed(folder, ("measure: norms", "measure: nroms")))

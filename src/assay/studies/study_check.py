@@ -95,8 +95,9 @@ def check_study_plan(
         with problems.watching(f"{path}: run"):
             require_writable(Folder(plan.run))
         untrained = _untrained(plan.corpus, plan.place, problems)
-        if plan.measures and len(plan.corpus) + len(untrained) < 2:
-            problems.sentences.append(f"{plan.place}: there is one network: a study needs at least two")
+        networks = len(plan.corpus) + len(untrained)
+        if plan.measures and networks < 2:
+            problems.sentences.append(f"{plan.place}: {_counted(networks, 'network')}: a study needs at least two")
         done, failing = _check_networks(plan, untrained, problems)
         if pairs:
             problems.sentences += _by_measure(failing, plan)

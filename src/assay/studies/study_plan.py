@@ -87,9 +87,11 @@ def read_study_plan(
     if not len(corpus) and not may_train:
         with problems.watching():
             root.fail("has a corpus with no network: train it first (assay corpus train)")
-    if isinstance(corpus, TableCorpus) and "sizes" not in (root.value.get("scoring") or {}):
-        sizes = defined_sizes(corpus.table["gap"], corpus.table[corpus.hyperparameters])
-        scoring = replace(scoring, sizes=sizes)
+    written = root.value.get("scoring")
+    if isinstance(corpus, TableCorpus) and not (isinstance(written, dict) and "sizes" in written):
+        with problems.watching(reading.entries["corpus"].where):
+            sizes = defined_sizes(corpus.table["gap"], corpus.table[corpus.hyperparameters])
+            scoring = replace(scoring, sizes=sizes)
     key = "pgdl" if "pgdl" in reading.entries else "network" if isinstance(corpus, TrainedCorpus) else "corpus"
     return StudyPlan(
         corpus,

@@ -20,7 +20,7 @@ def pearson(x: Array, y: Array) -> float:
         >>> round(pearson(np.array([1, 2, 3]), np.array([1, 2, 4])), 6)      # 3/√(2·14/3)
         0.981981
     """
-    x, y = _rows(x, y)
+    x, y = two_rows(x, y)
     if _constant(x) or _constant(y):
         return float("nan")
     return float(np.corrcoef(_below_one(x), _below_one(y))[0, 1])
@@ -33,7 +33,7 @@ def spearman(x: Array, y: Array) -> float:
         >>> spearman(np.array([1, 2, 3, 4]), np.array([1, 4, 9, 1000]))
         1.0
     """
-    x, y = _rows(x, y)
+    x, y = two_rows(x, y)
     return pearson(scipy.stats.rankdata(x), scipy.stats.rankdata(y))
 
 
@@ -48,7 +48,7 @@ def kendall_tau(x: Array, y: Array) -> float:
 
     Kendall 1945.
     """
-    x, y = _rows(x, y)
+    x, y = two_rows(x, y)
     return float(correlation_over_pairs(x[None], y, pairwise_order, np.ones((1, len(y))))[0, 0])
 
 
@@ -113,7 +113,8 @@ def _over_pairs(kernel: Array, weights: Array) -> Array:
     return total
 
 
-def _rows(x: Array, y: Array) -> tuple[Array, Array]:
+def two_rows(x: Array, y: Array) -> tuple[Array, Array]:
+    """Two rows of numbers; raise an error unless they are of one length, of two or more, and finite."""
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if x.ndim != 1 or x.shape != y.shape or len(x) < 2:
         raise AssayError(f"x is {x.shape} and y is {y.shape}: give two rows of one length, two numbers or more")

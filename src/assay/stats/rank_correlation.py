@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 
 from assay.core.errors import AssayError
-from assay.stats.correlation import pearson, spearman
+from assay.stats.correlation import pearson, spearman, two_rows
 from assay.stats.exact_spearman import exact_spearman_p, least_spearman_p
 from assay.stats.ranks import ranks
 
@@ -38,18 +38,12 @@ def partial_spearman(x: Array, y: Array, given: Array) -> float:
         >>> round(partial_spearman(x, y, z), 6)      # (0.8 − 0.8·0.3)/√((1 − 0.64)(1 − 0.09))
         0.978399
     """
-    spearman(x, y)  # which refuses rows of other lengths and values that are not finite
+    x, y = two_rows(x, y)
     others = np.asarray(given, dtype=np.float64)
     others = others[:, None] if others.ndim == 1 else others
     if others.ndim != 2 or len(others) != len(x) or not np.isfinite(others).all():
         raise AssayError(f"given is {others.shape}, and must have a finite row for each of {len(x)} values")
-    design = np.column_stack([np.ones(len(x)), ranks(others.T).T])
-    ranked = ranks(np.stack([np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)])).T
-    left = ranked - design @ np.linalg.lstsq(design, ranked, rcond=None)[0]
-    spread = np.linalg.norm(left, axis=0) / np.linalg.norm(ranked, axis=0)
-    if (spread < 1e-9).any():  # what is left is rounding
-        return NAN
-    return pearson(left[:, 0], left[:, 1])
+    return float(_partial(x[None], y, others)[0])
 
 
 def spearman_interval(
@@ -91,20 +85,44 @@ def spearman_interval(
 
     Miller 1974 (the jackknife of z); Bonett & Wright 2000.
     """
-    others = None if given is None else np.asarray(given, dtype=np.float64).reshape(len(x), -1)
-    rho = _rho(x, y, others)
-    group = np.arange(len(x)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    x, y = two_rows(x, y)
+    low, high = spearman_intervals(x[None], y, given, confidence, groups)[0]
+    return float(low), float(high)
+
+
+def spearman_intervals(
+    rows: Array, y: Array, given: Array | None = None, confidence: float = 0.95, groups: Array | None = None
+) -> Array:
+    """`spearman_interval` of each row and y: rows × 2. What is held constant is looked at once for all rows.
+
+    Example:
+        >>> y = np.array([1.0, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10])
+        >>> spearman_intervals(np.stack([np.arange(12.0), -np.arange(12.0)]), y).round(2).tolist()
+        [[0.77, 0.99], [-0.99, -0.77]]
+    """
+    rows, y = np.asarray(rows, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    others = None if given is None else np.asarray(given, dtype=np.float64).reshape(len(y), -1)
+    group = np.arange(len(y)) if groups is None else np.unique(groups, return_inverse=True)[1]
     n = int(group.max()) + 1
     held = 0 if others is None else int(np.linalg.matrix_rank(others - others.mean(axis=0)))
     freedom = n - 2 - held
-    if not np.isfinite(rho) or freedom < 2:
-        return NAN, NAN
+    if freedom < 2:
+        return np.full((len(rows), 2), NAN)
+    kept = [group != i for i in range(n)]
+    left_out = np.array([_rhos(rows[:, k], y[k], None if others is None else others[k]) for k in kept]).T
     quantile = float(scipy.stats.t.ppf((1 + confidence) / 2, freedom))
+    rhos = _rhos(rows, y, others)
+    return np.array([_ends(rho, without, n, freedom, quantile) for rho, without in zip(rhos, left_out, strict=True)])
+
+
+def _ends(rho: float, left_out: Array, n: int, freedom: int, quantile: float) -> tuple[float, float]:
+    """The interval of a ρ, from those without each of n pairs or groups."""
+    if not np.isfinite(rho):
+        return NAN, NAN
     if abs(rho) >= 1 - _ROUNDING:
         below = 1 - 12 / (n**3 - n)
         end = tanh(atanh(below) - quantile * sqrt((1 + below**2 / 2) / (freedom - 1)))
         return (end, 1.0) if rho > 0 else (-1.0, -end)
-    left_out = np.array([_rho(*_only(group != i, x, y, others)) for i in range(n)])
     z = np.arctanh(np.clip(left_out, -_ALMOST_ONE, _ALMOST_ONE))
     jackknife = (n - 1) / n * float(((z - z.mean()) ** 2).sum())
     half = quantile * sqrt(max(jackknife, (1 + rho**2 / 2) / (freedom - 1)))
@@ -149,5 +167,16 @@ def _rho(x: Array, y: Array, given: Array | None) -> float:
     return spearman(x, y) if given is None else partial_spearman(x, y, given)
 
 
-def _only(kept: Array, *rows: Array | None) -> tuple[Any, ...]:
-    return tuple(None if row is None else np.asarray(row)[kept] for row in rows)
+def _rhos(rows: Array, y: Array, given: Array | None) -> Array:
+    """ρ of each row and y, or the partial one."""
+    return np.array([spearman(row, y) for row in rows]) if given is None else _partial(rows, y, given)
+
+
+def _partial(rows: Array, y: Array, given: Array) -> Array:
+    """Spearman's correlation of each row and y at equal values of other variables (`partial_spearman`)."""
+    design = np.column_stack([np.ones(len(y)), ranks(given.T).T])
+    ranked = ranks(np.vstack([rows, y])).T
+    left = ranked - design @ np.linalg.lstsq(design, ranked, rcond=None)[0]
+    spread = np.linalg.norm(left, axis=0) / np.linalg.norm(ranked, axis=0)
+    *some, last = (spread >= 1e-9).tolist()  # else what is left is rounding
+    return np.array([pearson(left[:, i], left[:, -1]) if last and more else NAN for i, more in enumerate(some)])

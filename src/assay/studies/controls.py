@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pandas as pd
 
-from assay.stats.rank_correlation import partial_spearman, spearman_interval
+from assay.stats.rank_correlation import partial_spearman, spearman_intervals
 
 CONTROL = "control: "
 """How the names of controls begin in a ranking."""
@@ -121,16 +121,15 @@ def partial_correlations(
         >>> partial_correlations(measures, pd.Series(gap), depth[:, None])["partial_rho"].round(1).tolist()
         [-0.1, 1.0]
     """
-    rows = {}
     y = target.to_numpy(dtype=np.float64)
-    for name, column in predictors.items():
-        x = column.to_numpy(dtype=np.float64)
-        if not np.isfinite(x).all() or (x == x[0]).all() or (y == y[0]).all():
-            rows[name] = (np.nan,) * 3
-            continue
-        rows[name] = (partial_spearman(x, y, controls), *spearman_interval(x, y, controls, groups=cells))
     names = ["partial_rho", "partial_rho_low", "partial_rho_high"]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=names)
+    found = pd.DataFrame(np.nan, index=predictors.columns, columns=names)
+    values = predictors.to_numpy(dtype=np.float64).T
+    told = np.isfinite(values).all(axis=1) & (values != values[:, :1]).any(axis=1) & (y != y[0]).any()
+    if told.any():
+        rho = [partial_spearman(x, y, controls) for x in values[told]]
+        found.loc[told] = np.column_stack([rho, spearman_intervals(values[told], y, controls, groups=cells)])
+    return found
 
 
 def _shape(name: str, values: pd.Series) -> list[Array]:

@@ -17,6 +17,7 @@ from assay.studies import (
     conditional_mutual_information,
     information_by_condition,
 )
+from assay.studies.statistics.cmi import FEW
 from assay.studies.statistics.grid import Grid
 from corpora import corpora, full_grid, named, relaxed
 
@@ -126,6 +127,19 @@ def test_many_resamples_in_parts_equal_one_at_a_time(monkeypatch):
     monkeypatch.setattr("assay.studies.statistics.cmi.CHUNK", 3 * N * N)
     # Sums over cells in another order: rounding.
     np.testing.assert_allclose(statistic.resampled(measures, GAP, grid, weights), alone, rtol=1e-13)
+
+
+@pytest.mark.parametrize("networks", [40, 600])  # counts of a cell fit into bytes, and do not
+def test_many_measures_are_scored_as_each_alone(networks):
+    rng = np.random.default_rng(networks)
+    measures, gap = rng.integers(0, 30, size=(FEW + 1, networks)), rng.normal(size=networks).round(1)
+    grid = Grid.of({"h": rng.integers(0, 2, networks), "k": rng.integers(0, 2, networks)}, networks)
+    statistic, once = ConditionalMutualInformation((0, 1, 2)), np.ones((1, networks))
+    together = statistic.by_condition(measures, gap, grid, once)
+    alone = [statistic.by_condition(measure[None], gap, grid, once)[0] for measure in measures]
+    repeated = statistic.by_condition(measures, gap, grid, np.ones((2, networks)))
+    assert np.array_equal(together, alone)
+    np.testing.assert_allclose(repeated, np.repeat(together, 2, axis=2), rtol=1e-13)  # cells in another order
 
 
 # -- what must not matter -------------------------------------------------------------------------------

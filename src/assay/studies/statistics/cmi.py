@@ -9,11 +9,10 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
-import scipy
 
 from assay.core.errors import AssayError, nearest
 from assay.studies.statistics.grid import Array, Grid, Hyperparameters, Numbers, checked
@@ -21,6 +20,9 @@ from assay.studies.statistics.statistic import Statistic
 
 CellWeight = Literal["uniform", "count"]
 CHUNK = 4_000_000  # pairs held at once
+WAVES = (1, 4, 16)  # measures of which the highest CMI is looked for first
+FEW = 16  # measures that are counted one by one
+COMPARED = 1 << 18  # values compared with one network's at once: as many as a processor's cache holds
 
 
 class IncompleteGridWarning(UserWarning):
@@ -154,27 +156,33 @@ class ConditionalMutualInformation(Statistic):
         """The highest CMI of any measure in each order of the networks.
 
         No CMI is above its score for one set of hyper-parameters. That of the set within which networks were
-        reordered is computed for all measures; the others only where the lowest so far is above the CMI of the
-        measure that is first by it.
+        reordered is computed for all measures. The others are computed for those that are first by it, then for more,
+        and only while the lowest so far is above the highest CMI found, beginning with the set that is mostly lowest.
         """
         settings = self.blocks(grid)
         uniform = self._uniform(grid, settings)
         sets = [_PairsOnce(gap, setting, self.self_pairs, uniform) for setting in settings]
         ranked = np.stack([np.unique(measure, return_inverse=True)[1] for measure in measures])
         ranked = ranked.astype(np.int16 if len(gap) < 2**15 else np.int32)  # quicker to compare than numbers
-        bound = np.stack([sets[block].quick_scores(measure[orders]) for measure in ranked], axis=1)
+        step = max(1, COMPARED // orders.size)
+        some = (ranked[start : start + step, orders].reshape(-1, len(gap)) for start in range(0, len(ranked), step))
+        bound = np.concatenate([sets[block].quick_scores(reordered) for reordered in some])
+        bound = bound.reshape(len(ranked), len(orders)).T
+        by_bound = np.argsort(-bound, axis=1)
         others = [pairs for k, pairs in enumerate(sets) if k != block]
-        first = bound.argmax(axis=1)
-        best = bound[np.arange(len(orders)), first]
-        for pairs in others:
-            best = np.minimum(best, pairs.quick_scores(ranked[first[:, None], orders]))
-        order, measure = np.nonzero(bound > best[:, None])
-        lowest = bound[order, measure]
-        for pairs in others:
-            lowest = np.minimum(lowest, pairs.quick_scores(ranked[measure[:, None], orders[order]]))
-            left = lowest > best[order]
-            order, measure, lowest = order[left], measure[left], lowest[left]
-        np.maximum.at(best, order, lowest)
+        first = ranked[by_bound[:100, :1], orders[:100]]
+        others.sort(key=lambda pairs: float(pairs.quick_scores(first).mean()))
+        best = np.full(len(orders), -np.inf)
+        for begin, end in pairwise((0, *(n for n in WAVES if n < len(ranked)), len(ranked))):
+            wave = by_bound[:, begin:end]
+            order, place = np.nonzero(np.take_along_axis(bound, wave, axis=1) > best[:, None])
+            measure = wave[order, place]
+            lowest = bound[order, measure]
+            for pairs in others:
+                lowest = np.minimum(lowest, pairs.quick_scores(ranked[measure[:, None], orders[order]]))
+                left = lowest > best[order]
+                order, measure, lowest = order[left], measure[left], lowest[left]
+            np.maximum.at(best, order, lowest)
         return np.where(np.isinf(best), -np.inf, best)
 
     def by_condition(self, measures: Array, gap: Array, grid: Grid, weights: Array) -> Array:
@@ -185,20 +193,13 @@ class ConditionalMutualInformation(Statistic):
         if len(weights) == 1 and (weights == 1).all():
             every = [_PairsOnce(gap, setting, self.self_pairs, uniform) for setting in settings]
             return np.stack([pairs.scores(measures) for pairs in every], axis=1)[:, :, None]
-        wider = gap[:, None] > gap
-        higher = measures[:, :, None] > measures[:, None, :]
-        true = np.concatenate([wider[None], higher, higher & wider]).reshape(-1, wider.size)
-        kind, pair = np.nonzero(true)
-        sums = [_cell_sums(kind, pair, len(true), setting) for setting in settings]
         scores = np.empty((len(measures), len(sets), len(weights)))
-        step = max(1, CHUNK // wider.size)
+        step = max(1, CHUNK // (2 * len(measures) + 1) // max(int(setting.max() + 1) ** 2 for setting in settings))
         for start in range(0, len(weights), step):
             part = weights[start : start + step].T
-            pairs = (part[:, None] * part).reshape(-1, part.shape[1])
             for k, setting in enumerate(settings):
                 total = _pairs(setting, part, self.self_pairs)
-                counts = (sums[k] @ pairs).reshape(len(true), *total.shape)
-                scores[:, k, start : start + step] = _scores(total, counts, uniform)
+                scores[:, k, start : start + step] = _scores(total, _counts(measures, gap, setting, part), uniform)
         return scores
 
     def _uniform(self, grid: Grid, settings: list[Array]) -> bool:
@@ -210,19 +211,20 @@ class _PairsOnce:
     """All pairs of networks, each in its cell by one set of hyper-parameters, to score many measures quickly.
 
     Pairs are counted in whole numbers, so that scores are exactly those of a resample that holds every network once.
+    Networks are in the order of their settings, and of their gaps within a setting: of those with one setting, the ones
+    with narrower gaps than some network's come first.
     """
 
     def __init__(self, gap: Array, setting: Array, self_pairs: bool, uniform: bool) -> None:
-        n = len(gap)
         self.uniform = uniform
-        self.exact = np.float32 if n < 4096 else np.float64  # float32 counts to 2**24
-        self.total = _pairs(setting, np.ones((n, 1)), self_pairs)
-        cells = len(self.total)
-        wider = gap[:, None] > gap
-        row = (2 * (setting[:, None] * (setting.max() + 1) + setting) + wider).reshape(-1)
-        self.wider = np.bincount(row, minlength=2 * cells)[1::2, None].astype(np.float64)
-        entries = np.ones(row.size, dtype=self.exact), (row, np.arange(row.size))
-        self.sums = scipy.sparse.csr_array(entries, shape=(2 * cells, row.size))
+        self.total = _pairs(setting, np.ones((len(gap), 1)), self_pairs)
+        self.order = np.lexsort((gap, setting))
+        ends = np.searchsorted(setting[self.order], np.arange(setting.max() + 2)).tolist()
+        self.groups = list(pairwise(ends))
+        # For each network and setting: how many with that setting have narrower gaps.
+        gaps = gap[self.order]
+        self.narrower = np.stack([np.searchsorted(gaps[low:high], gaps) for low, high in self.groups], axis=1)
+        self.wider = np.add.reduceat(self.narrower, ends[:-1], axis=0).reshape(-1, 1).astype(np.float64)
 
     def scores(self, measures: Array) -> Array:
         """The score of each measure; NaN where no order is open."""
@@ -246,8 +248,7 @@ class _PairsOnce:
             return np.full(len(measures), np.inf)
         scores = np.empty(len(measures))
         for part, counts in self._counts(measures):
-            cells = counts.astype(np.int32)
-            less, both = cells[::2], cells[1::2]
+            less, both = counts[::2], counts[1::2]
             higher = less + both
             information = bits[both] + bits[less] - bits[higher]
             information += bits[wider - both] + bits[total - wider - less] - bits[total - higher]
@@ -256,12 +257,36 @@ class _PairsOnce:
 
     def _counts(self, measures: Array) -> Iterator[tuple[slice, Array]]:
         """Some measures at a time: the pairs with higher values in each cell, without and with wider gaps, in turn."""
-        n = measures.shape[1]
-        step = max(1, min(256, CHUNK // n**2))
+        if 0 < len(measures) <= FEW:
+            yield slice(None), np.stack([self._count(measure) for measure in measures], axis=-1)
+            return
+        n, settings = self.narrower.shape
+        largest = max(high - low for low, high in self.groups)
+        one = np.uint8 if largest <= 255 else np.int32  # bytes are several times faster
+        step = max(1, COMPARED // n)
         for start in range(0, len(measures), step):
-            part = np.ascontiguousarray(measures[start : start + step].T)
-            higher = (part[:, None] > part).reshape(n * n, -1).astype(self.exact)
-            yield slice(start, start + step), self.sums @ higher
+            values = np.ascontiguousarray(measures[start : start + step, self.order].T)
+            higher = np.empty(values.shape, dtype=np.uint8)
+            found = np.empty((n, settings, 2, values.shape[1]), dtype=one)
+            for i, narrower in enumerate(self.narrower.tolist()):
+                np.greater(values[i], values, out=higher.view(bool))
+                for other, (low, high) in enumerate(self.groups):
+                    cut = low + narrower[other]
+                    np.add.reduce(higher[cut:high], axis=0, dtype=one, out=found[i, other, 0])
+                    np.add.reduce(higher[low:cut], axis=0, dtype=one, out=found[i, other, 1])
+            counts = [found[low:high].sum(axis=0, dtype=np.int32) for low, high in self.groups]
+            yield slice(start, start + step), np.stack(counts).reshape(-1, values.shape[1])
+
+    def _count(self, measure: Array) -> Array:
+        """The same for one measure, all pairs at once."""
+        value = measure[self.order]
+        higher = np.zeros((len(value), len(value) + 1), dtype=np.int32)
+        np.cumsum(value[:, None] > value, axis=1, out=higher[:, 1:])
+        low, high = np.array(self.groups).T
+        row = np.arange(len(value))[:, None]
+        at_low, at_cut, at_high = (higher[row, end] for end in (low, low + self.narrower, high))
+        found = np.stack([at_high - at_cut, at_cut - at_low], axis=-1)
+        return np.add.reduceat(found, low, axis=0).reshape(-1)
 
 
 def _lowest(scores: Array) -> Array:
@@ -294,12 +319,40 @@ def _complete(grid: Grid, chosen: tuple[int, ...], setting: Array) -> bool:
     return filled == possible
 
 
-def _cell_sums(kind: Array, pair: Array, kinds: int, setting: Array) -> scipy.sparse.csr_array:
-    """A matrix, kinds·cells × pairs, that sums over the pairs of each cell for which each kind of order holds."""
-    settings = int(setting.max()) + 1
-    cell = (setting[:, None] * settings + setting).reshape(-1)
-    entries = np.ones(len(pair)), (kind * settings**2 + cell[pair], pair)
-    return scipy.sparse.csr_array(entries, shape=(kinds * settings**2, cell.size))
+def _counts(measures: Array, gap: Array, setting: Array, weights: Array) -> Array:
+    """The pairs of each cell in each resample with wider gaps, then with higher values, then with both, by measure.
+
+    A pair (i, j) counts w_i·w_j times: the pairs of a cell are w_aᵀ·V·w_b, with V the truth of each.
+    """
+    order = np.argsort(setting, kind="stable")
+    ends = np.searchsorted(setting[order], np.arange(setting.max() + 2))
+    n, settings = len(gap), len(ends) - 1
+    w = np.ascontiguousarray(weights[order], dtype=np.float32 if n < 4096 else np.float64)  # float32 counts to 2**24
+    g, values = gap[order], measures[:, order]
+    wider = g[:, None] > g
+    counts = np.empty((2 * len(measures) + 1, settings, settings, w.shape[1]))
+    counts[0] = _sums(wider[None], w, ends)[0]
+    step = max(1, CHUNK // (2 * n * max(n, w.shape[1])))
+    for start in range(0, len(measures), step):
+        some = values[start : start + step]
+        higher = some[:, :, None] > some[:, None, :]
+        last = start + len(some)
+        counts[1 + start : 1 + last] = _sums(higher, w, ends)
+        counts[1 + len(measures) + start : 1 + len(measures) + last] = _sums(higher & wider, w, ends)
+    return counts.reshape(len(counts), settings**2, -1)
+
+
+def _sums(true: Array, weights: Array, ends: Array) -> Array:
+    """Σ w_i·w_j over the true pairs of each cell: tables × settings × settings × resamples; networks by setting."""
+    tables, n = len(true), len(weights)
+    sums = np.empty((tables, len(ends) - 1, len(ends) - 1, weights.shape[1]), dtype=weights.dtype)
+    for other, (low, high) in enumerate(pairwise(ends)):
+        ones = np.ascontiguousarray(true[:, :, low:high]).reshape(tables * n, -1).astype(weights.dtype)
+        found = (ones @ weights[low:high]).reshape(tables, n, -1)
+        found *= weights
+        for of, (first, last) in enumerate(pairwise(ends)):  # several times faster than reduceat
+            sums[:, of, other] = found[:, first:last].sum(axis=1)
+    return sums
 
 
 def _pairs(setting: Array, weights: Array, self_pairs: bool) -> Array:

@@ -327,7 +327,8 @@ def _counts(measures: Array, gap: Array, setting: Array, weights: Array) -> Arra
     order = np.argsort(setting, kind="stable")
     ends = np.searchsorted(setting[order], np.arange(setting.max() + 2))
     n, settings = len(gap), len(ends) - 1
-    w = np.ascontiguousarray(weights[order], dtype=np.float32 if n < 4096 else np.float64)  # float32 counts to 2**24
+    exact = np.float32 if weights.sum(axis=0).max() < 4096 else np.float64  # float32 counts to 2**24
+    w = np.ascontiguousarray(weights[order], dtype=exact)
     g, values = gap[order], measures[:, order]
     wider = g[:, None] > g
     counts = np.empty((2 * len(measures) + 1, settings, settings, w.shape[1]))

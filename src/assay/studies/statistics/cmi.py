@@ -194,12 +194,16 @@ class ConditionalMutualInformation(Statistic):
             every = [_PairsOnce(gap, setting, self.self_pairs, uniform) for setting in settings]
             return np.stack([pairs.scores(measures) for pairs in every], axis=1)[:, :, None]
         scores = np.empty((len(measures), len(sets), len(weights)))
-        step = max(1, CHUNK // (2 * len(measures) + 1) // max(int(setting.max() + 1) ** 2 for setting in settings))
-        for start in range(0, len(weights), step):
-            part = weights[start : start + step].T
-            for k, setting in enumerate(settings):
+        for k, setting in enumerate(settings):
+            room = CHUNK // (int(setting.max()) + 1) ** 2  # for so many measures and resamples
+            step = max(1, min(len(weights), room // 2))
+            for first in range(0, len(weights), step):
+                part = weights[first : first + step].T
                 total = _pairs(setting, part, self.self_pairs)
-                scores[:, k, start : start + step] = _scores(total, _counts(measures, gap, setting, part), uniform)
+                several = max(1, room // (2 * step))
+                for start in range(0, len(measures), several):
+                    counts = _counts(measures[start : start + several], gap, setting, part)
+                    scores[start : start + several, k, first : first + step] = _scores(total, counts, uniform)
         return scores
 
     def _uniform(self, grid: Grid, settings: list[Array]) -> bool:

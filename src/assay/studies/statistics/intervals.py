@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -85,9 +83,8 @@ def score_measures(
     Efron & Tibshirani 1993, §12 (standard intervals).
     """
     names, drawn, chosen = _resampled(measures, gap, hyperparameters, statistic, draws, seed, cells)
-    table = pd.DataFrame(
-        [{"measure": n, **_interval("value", d, confidence)} for n, d in zip(names, drawn, strict=True)]
-    )
+    table = _intervals("value", drawn, confidence)
+    table.insert(0, "measure", names)
     return table.assign(low=table["low"].clip(*chosen.bounds), high=table["high"].clip(*chosen.bounds))
 
 
@@ -154,17 +151,20 @@ def compare_measures(
     names, drawn, _ = _resampled(measures, gap, hyperparameters, statistic, draws, seed, cells)
     if len(names) < 2:
         raise AssayError(f"measures has {len(names)}: comparing takes two or more")
-    rows = []
+    parts = []
     furthest = np.zeros(drawn.shape[1] - 1)
-    for a, b in combinations(range(len(names)), 2):
-        apart = drawn[a] - drawn[b]
-        interval = _interval("difference", apart, confidence)
-        error = interval["se"] or float("nan")
-        p = 2 * scipy.stats.norm.sf(abs(interval["difference"]) / error)
-        rows.append({"measure": names[a], "other": names[b], **interval, "p": float(p)})
-        if error == error:
-            furthest = np.fmax(furthest, np.abs(apart[1:] - np.nanmean(apart[1:])) / error)
-    table = pd.DataFrame(rows)
+    for a, name in enumerate(names[:-1]):
+        apart = drawn[a] - drawn[a + 1 :]
+        pairs = _intervals("difference", apart, confidence)
+        error = pairs["se"].where(pairs["se"] > 0).to_numpy(dtype=np.float64)
+        p = 2 * scipy.stats.norm.sf(pairs["difference"].abs().to_numpy() / error)
+        pairs.insert(0, "measure", name)
+        pairs.insert(1, "other", names[a + 1 :])
+        parts.append(pairs.assign(p=p))
+        sure = ~np.isnan(error)
+        shift = np.abs(apart[sure, 1:] - np.nanmean(apart[sure, 1:], axis=1, keepdims=True)) / error[sure, None]
+        furthest = np.fmax.reduce(np.vstack([furthest, shift]))
+    table = pd.concat(parts, ignore_index=True)
     ratio = (table["difference"].abs() / table["se"].where(table["se"] > 0)).to_numpy(dtype=np.float64)
     together = np.maximum(permutation_p(ratio, furthest[:, None]), table["p"])
     return table.assign(p_max=np.where(np.isnan(ratio), np.nan, together))
@@ -215,13 +215,16 @@ def named_statistic(statistic: str | Statistic) -> Statistic:
     return STATISTICS[statistic]
 
 
-def _interval(name: str, row: Array, confidence: float) -> dict[str, Any]:
-    """The interval value ± z·se, from a row with the value in the corpus first and then that in each draw."""
+def _intervals(name: str, rows: Array, confidence: float) -> pd.DataFrame:
+    """The interval value ± z·se of each row, which has the value in the corpus first and then that in each draw."""
     if not 0 < confidence < 1:
         raise AssayError(f"confidence={confidence} is not between 0 and 1: use 0.95")
-    value, drawn = float(row[0]), row[1:][~np.isnan(row[1:])]
-    se = float(drawn.std(ddof=1)) if 2 * len(drawn) >= max(len(row) - 1, 4) else float("nan")
-    reach = float(scipy.stats.norm.ppf((1 + confidence) / 2)) * (se or float("nan"))
-    status = "undefined" if np.isnan(value) else "ok" if se > 0 else "no interval"
-    ends = {"low": value - reach, "high": value + reach}
-    return {name: value, "se": se, **ends, "draws": len(drawn), "status": status}
+    value, drawn = rows[:, 0], rows[:, 1:]
+    draws = (~np.isnan(drawn)).sum(axis=1)
+    enough = 2 * draws >= max(drawn.shape[1], 4)
+    se = np.full(len(rows), np.nan)
+    se[enough] = np.nanstd(drawn[enough], axis=1, ddof=1)
+    reach = float(scipy.stats.norm.ppf((1 + confidence) / 2)) * np.where(se > 0, se, np.nan)
+    status = np.select([np.isnan(value), se > 0], ["undefined", "ok"], "no interval")
+    found = {name: value, "se": se, "low": value - reach, "high": value + reach, "draws": draws, "status": status}
+    return pd.DataFrame(found)

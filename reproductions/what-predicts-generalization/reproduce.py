@@ -118,6 +118,8 @@ def measures_of(train: Labelled, humans: Path | None, small: bool) -> dict[str, 
 
 def ask(name: str, seeds: list[int], given: argparse.Namespace) -> None:
     """Train the networks of some seeds, ask everything of each, and write what they answered."""
+    if given.humans is not None:
+        load_brain92(given.humans)  # before hours of training, so that a wrong folder is known at once
     start = time.perf_counter()
     corpus = train_corpus(plan_of(name, seeds, given.corpora, given.small))
     trained = time.perf_counter() - start

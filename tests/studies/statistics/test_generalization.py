@@ -17,8 +17,8 @@ from assay.studies import (
     conditional_mutual_information,
     information_by_condition,
 )
-from assay.studies.statistics.cmi import FEW
 from assay.studies.statistics.grid import Grid
+from assay.studies.statistics.pair_counts import FEW
 from corpora import corpora, full_grid, named, relaxed
 
 GRID = named(full_grid(3, 3, 2))
@@ -124,7 +124,7 @@ def test_many_resamples_in_parts_equal_one_at_a_time(monkeypatch):
     measures = np.stack([MEASURE, GAP + MEASURE, np.zeros(N)])
     statistic = ConditionalMutualInformation()
     alone = np.concatenate([statistic.resampled(measures, GAP, grid, w[None]) for w in weights], axis=1)
-    monkeypatch.setattr("assay.studies.statistics.cmi.CHUNK", 3 * N * N)
+    monkeypatch.setattr("assay.studies.statistics.pair_counts.CHUNK", 3 * N * N)
     # Sums over cells in another order: rounding.
     np.testing.assert_allclose(statistic.resampled(measures, GAP, grid, weights), alone, rtol=1e-13)
 

@@ -6,7 +6,6 @@ Jiang et al. 2020, "Predicting Generalization in Deep Learning" (PGDL), as its s
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, pairwise
@@ -16,13 +15,11 @@ import numpy as np
 
 from assay.core.errors import AssayError, nearest
 from assay.studies.statistics.grid import Array, Grid, Hyperparameters, Numbers, checked
+from assay.studies.statistics.pair_counts import COMPARED, PairsOnce, scores_in_resamples
 from assay.studies.statistics.statistic import Statistic
 
 CellWeight = Literal["uniform", "count"]
-CHUNK = 4_000_000  # pairs held at once
 WAVES = (1, 4, 16)  # measures of which the highest CMI is looked for first
-FEW = 16  # measures that are counted one by one
-COMPARED = 1 << 18  # values compared with one network's at once: as many as a processor's cache holds
 
 
 class IncompleteGridWarning(UserWarning):
@@ -161,7 +158,7 @@ class ConditionalMutualInformation(Statistic):
         """
         settings = self.blocks(grid)
         uniform = self._uniform(grid, settings)
-        sets = [_PairsOnce(gap, setting, self.self_pairs, uniform) for setting in settings]
+        sets = [PairsOnce(gap, setting, self.self_pairs, uniform) for setting in settings]
         ranked = np.stack([np.unique(measure, return_inverse=True)[1] for measure in measures])
         ranked = ranked.astype(np.int16 if len(gap) < 2**15 else np.int32)  # quicker to compare than numbers
         step = max(1, COMPARED // orders.size)
@@ -191,106 +188,16 @@ class ConditionalMutualInformation(Statistic):
         settings = self.blocks(grid)
         uniform = self._uniform(grid, settings)
         if len(weights) == 1 and (weights == 1).all():
-            every = [_PairsOnce(gap, setting, self.self_pairs, uniform) for setting in settings]
+            every = [PairsOnce(gap, setting, self.self_pairs, uniform) for setting in settings]
             return np.stack([pairs.scores(measures) for pairs in every], axis=1)[:, :, None]
         scores = np.empty((len(measures), len(sets), len(weights)))
         for k, setting in enumerate(settings):
-            room = CHUNK // (int(setting.max()) + 1) ** 2  # for so many measures and resamples
-            step = max(1, min(len(weights), room // 2))
-            for first in range(0, len(weights), step):
-                part = weights[first : first + step].T
-                total = _pairs(setting, part, self.self_pairs)
-                several = max(1, room // (2 * step))
-                for start in range(0, len(measures), several):
-                    counts = _counts(measures[start : start + several], gap, setting, part)
-                    scores[start : start + several, k, first : first + step] = _scores(total, counts, uniform)
+            scores[:, k] = scores_in_resamples(measures, gap, setting, weights, self.self_pairs, uniform)
         return scores
 
     def _uniform(self, grid: Grid, settings: list[Array]) -> bool:
         """Whether cells count the same: as asked, and only where every combination has a network."""
         return self.cell_weight == "uniform" and all(map(partial(_complete, grid), self.conditions(grid), settings))
-
-
-class _PairsOnce:
-    """All pairs of networks, each in its cell by one set of hyper-parameters, to score many measures quickly.
-
-    Pairs are counted in whole numbers, so that scores are exactly those of a resample that holds every network once.
-    Networks are in the order of their settings, and of their gaps within a setting: of those with one setting, the ones
-    with narrower gaps than some network's come first.
-    """
-
-    def __init__(self, gap: Array, setting: Array, self_pairs: bool, uniform: bool) -> None:
-        self.uniform = uniform
-        self.total = _pairs(setting, np.ones((len(gap), 1)), self_pairs)
-        self.order = np.lexsort((gap, setting))
-        ends = np.searchsorted(setting[self.order], np.arange(setting.max() + 2)).tolist()
-        self.groups = list(pairwise(ends))
-        # For each network and setting: how many with that setting have narrower gaps.
-        gaps = gap[self.order]
-        self.narrower = np.stack([np.searchsorted(gaps[low:high], gaps) for low, high in self.groups], axis=1)
-        self.wider = np.add.reduceat(self.narrower, ends[:-1], axis=0).reshape(-1, 1).astype(np.float64)
-
-    def scores(self, measures: Array) -> Array:
-        """The score of each measure; NaN where no order is open."""
-        scores = np.empty(len(measures))
-        for part, counts in self._counts(measures):
-            cells = counts.astype(np.float64).T.reshape(-1, len(self.total), 2)
-            found = np.concatenate([self.wider[None], cells.sum(axis=2)[:, :, None], cells[:, :, 1:]])
-            scores[part] = _scores(self.total, found, self.uniform)[:, 0]
-        return scores
-
-    def quick_scores(self, measures: Array) -> Array:
-        """The same but for rounding, with n·log₂ n from a table; infinite where no order is open."""
-        most = int(self.total.max())
-        n = np.arange(most + 1.0)
-        bits = n * np.log2(np.maximum(n, 1))
-        total = self.total.astype(np.int64)
-        wider = self.wider.astype(np.int64)
-        share = 1 / np.maximum(total, 1) if self.uniform else np.ones(total.shape)
-        entropy = bits[total] - bits[wider] - bits[total - wider]
-        if not (whole := float((share * entropy).sum())):
-            return np.full(len(measures), np.inf)
-        scores = np.empty(len(measures))
-        for part, counts in self._counts(measures):
-            less, both = counts[::2], counts[1::2]
-            higher = less + both
-            information = bits[both] + bits[less] - bits[higher]
-            information += bits[wider - both] + bits[total - wider - less] - bits[total - higher]
-            scores[part] = (share * (information + entropy)).sum(axis=0) / whole
-        return scores
-
-    def _counts(self, measures: Array) -> Iterator[tuple[slice, Array]]:
-        """Some measures at a time: the pairs with higher values in each cell, without and with wider gaps, in turn."""
-        if 0 < len(measures) <= FEW:
-            yield slice(None), np.stack([self._count(measure) for measure in measures], axis=-1)
-            return
-        n, settings = self.narrower.shape
-        largest = max(high - low for low, high in self.groups)
-        one = np.uint8 if largest <= 255 else np.int32  # bytes are several times faster
-        step = max(1, COMPARED // n)
-        for start in range(0, len(measures), step):
-            values = np.ascontiguousarray(measures[start : start + step, self.order].T)
-            higher = np.empty(values.shape, dtype=np.uint8)
-            found = np.empty((n, settings, 2, values.shape[1]), dtype=one)
-            for i, narrower in enumerate(self.narrower.tolist()):
-                np.greater(values[i], values, out=higher.view(bool))
-                for other, (low, high) in enumerate(self.groups):
-                    cut = low + narrower[other]
-                    np.add.reduce(higher[cut:high], axis=0, dtype=one, out=found[i, other, 0])
-                    np.add.reduce(higher[low:cut], axis=0, dtype=one, out=found[i, other, 1])
-            counts = [found[low:high].sum(axis=0, dtype=np.int32) for low, high in self.groups]
-            yield slice(start, start + step), np.stack(counts).reshape(-1, values.shape[1])
-
-    def _count(self, measure: Array) -> Array:
-        """The same for one measure, all pairs at once."""
-        value = measure[self.order]
-        higher = np.zeros((len(value), len(value) + 1), dtype=np.int32)
-        np.cumsum(value[:, None] > value, axis=1, out=higher[:, 1:])
-        low, high = np.array(self.groups).T
-        row = np.arange(len(value))[:, None]
-        at_low, at_cut, at_high = (higher[row, end] for end in (low, low + self.narrower, high))
-        found = np.stack([at_high - at_cut, at_cut - at_low], axis=-1)
-        return np.add.reduceat(found, low, axis=0).reshape(-1)
 
 
 def _lowest(scores: Array) -> Array:
@@ -321,81 +228,3 @@ def _complete(grid: Grid, chosen: tuple[int, ...], setting: Array) -> bool:
             stacklevel=2,
         )
     return filled == possible
-
-
-def _counts(measures: Array, gap: Array, setting: Array, weights: Array) -> Array:
-    """The pairs of each cell in each resample with wider gaps, then with higher values, then with both, by measure.
-
-    A pair (i, j) counts w_i·w_j times: the pairs of a cell are w_aᵀ·V·w_b, with V the truth of each.
-    """
-    order = np.argsort(setting, kind="stable")
-    ends = np.searchsorted(setting[order], np.arange(setting.max() + 2))
-    n, settings = len(gap), len(ends) - 1
-    exact = np.float32 if weights.sum(axis=0).max() < 4096 else np.float64  # float32 counts to 2**24
-    w = np.ascontiguousarray(weights[order], dtype=exact)
-    g, values = gap[order], measures[:, order]
-    wider = g[:, None] > g
-    counts = np.empty((2 * len(measures) + 1, settings, settings, w.shape[1]))
-    counts[0] = _sums(wider[None], w, ends)[0]
-    step = max(1, CHUNK // (2 * n * max(n, w.shape[1])))
-    for start in range(0, len(measures), step):
-        some = values[start : start + step]
-        higher = some[:, :, None] > some[:, None, :]
-        last = start + len(some)
-        counts[1 + start : 1 + last] = _sums(higher, w, ends)
-        counts[1 + len(measures) + start : 1 + len(measures) + last] = _sums(higher & wider, w, ends)
-    return counts.reshape(len(counts), settings**2, -1)
-
-
-def _sums(true: Array, weights: Array, ends: Array) -> Array:
-    """Σ w_i·w_j over the true pairs of each cell: tables × settings × settings × resamples; networks by setting."""
-    tables, n = len(true), len(weights)
-    sums = np.empty((tables, len(ends) - 1, len(ends) - 1, weights.shape[1]), dtype=weights.dtype)
-    for other, (low, high) in enumerate(pairwise(ends)):
-        ones = np.ascontiguousarray(true[:, :, low:high]).reshape(tables * n, -1).astype(weights.dtype)
-        found = (ones @ weights[low:high]).reshape(tables, n, -1)
-        found *= weights
-        for of, (first, last) in enumerate(pairwise(ends)):  # several times faster than reduceat
-            sums[:, of, other] = found[:, first:last].sum(axis=1)
-    return sums
-
-
-def _pairs(setting: Array, weights: Array, self_pairs: bool) -> Array:
-    """Number of pairs in each cell: cells × resamples."""
-    size = np.eye(setting.max() + 1)[setting].T @ weights
-    pairs: Array = size[:, None] * size
-    if not self_pairs:
-        diagonal = np.arange(len(size))
-        pairs[diagonal, diagonal] -= size
-    return pairs.reshape(-1, weights.shape[1])
-
-
-def _scores(pairs: Array, counts: Array, uniform: bool) -> Array:
-    """Scores, measures × resamples, from the counts of wider gaps, then of higher values, then of both by measure."""
-    measures = len(counts) // 2
-    information, entropy = _information(pairs, counts[0], counts[1 : measures + 1], counts[measures + 1 :])
-    if uniform:
-        share = np.divide(1.0, pairs, out=np.zeros_like(pairs), where=pairs > 0)
-        information, entropy = information * share, entropy * share
-    with np.errstate(invalid="ignore"):  # 0/0: no order is open
-        scores: Array = information.sum(axis=1) / entropy.sum(axis=0)
-    return scores
-
-
-def _information(pairs: Array, wider: Array, higher: Array, both: Array) -> tuple[Array, Array]:
-    """Mutual information of the two truths and entropy of the first, in bits times pairs."""
-    information = (
-        _bits(both, wider, higher, pairs)
-        + _bits(wider - both, wider, pairs - higher, pairs)
-        + _bits(higher - both, pairs - wider, higher, pairs)
-        + _bits(pairs - wider - higher + both, pairs - wider, pairs - higher, pairs)
-    )
-    entropy = _bits(wider, wider, wider, pairs) + _bits(pairs - wider, pairs - wider, pairs - wider, pairs)
-    return information, entropy
-
-
-def _bits(joint: Array, a: Array, b: Array, pairs: Array) -> Array:
-    """One term of the information, n·log₂(n·N / (n_a·n_b)): 0 for n = 0, and exactly 0 for independent whole counts."""
-    ratio = np.divide(joint * pairs, a * b, out=np.ones(joint.shape), where=joint > 0)
-    terms: Array = joint * np.log2(ratio)
-    return terms

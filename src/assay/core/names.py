@@ -25,6 +25,16 @@ _PILED = re.compile(f"({_ACCENT}{{4}}){_ACCENT}+")
 REPLACED = "\ufffd"
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things in words.
+
+    Example:
+        >>> counted(1, "layer"), counted(3, "layer")
+        ('1 layer', '3 layers')
+    """
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
 def file_name(name: str) -> str:
     """A name as part of a file name: nothing that could lead elsewhere, and short enough for every file system.
 

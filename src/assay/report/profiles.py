@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from assay.core.names import counted
 from assay.report.document import ChartGrid, LineChart, Point
 from assay.report.many import MANY, spread_of_lines
 from assay.runs.manifest import MeasureRecord
@@ -69,7 +70,7 @@ def profile(title: str, table: pd.DataFrame, value: str) -> LineChart:
     if {*HELD_OUT} <= {*table}:
         without = table[table[value].notna() & table["held_out"].isna()]["layer"].nunique()
         if table["held_out"].notna().any():
-            caption += f" ({without} layer{'s' * (without > 1)} without a held-out score)" * (without > 0)
+            caption += f" ({counted(without, 'layer')} without a held-out score)" * (without > 0)
             table = table.assign(low=table["held_out_low"], high=table["held_out_high"])
             value, name = "held_out", f"{name}, held out"
         else:

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from assay.core.csv_files import read_table
+from assay.core.names import counted
 from assay.core.reading import reading
 from assay.report.document import (
     Document,
@@ -103,7 +104,7 @@ def _document(run: Run) -> Document:
     status = "complete" if done == planned else f"{planned - done} of {planned} cells not done"
     measures, scored, controls = counts(ranking)
     subtitle = f"{len(networks)} networks, {measures} measures" + f" ({scored} scored)" * (scored < measures)
-    subtitle += f", {controls} control{'s' * (controls != 1)}" * (controls > 0)
+    subtitle += f", {counted(controls, 'control')}" * (controls > 0)
     return Document(
         f"assay: what predicts the gap of {about['corpus']}", subtitle, status, tuple(sections), run.manifest.to_json()
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from assay.core.names import counted
 from assay.report.document import Findings
 from assay.studies.controls import CONTROL
 from assay.studies.ranking import AGAINST, JUDGED_BY, UNDECLARED
@@ -170,8 +171,8 @@ def _scored(measures: pd.DataFrame) -> str:
 
 def measures_and_controls(measures: int, controls: int) -> str:
     """How many measures and controls are looked at together, in words; controls only where there are some."""
-    together = f"{measures} measure{'s' * (measures != 1)}"
-    return f"{together} and {controls} control{'s' * (controls != 1)}" if controls else together
+    together = counted(measures, "measure")
+    return f"{together} and {counted(controls, 'control')}" if controls else together
 
 
 def _listed(names: list[str]) -> str:

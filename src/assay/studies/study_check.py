@@ -8,6 +8,7 @@ from pathlib import Path
 from assay.core.errors import AssayError
 from assay.core.fingerprint import remembering
 from assay.core.folder import Folder
+from assay.core.names import counted
 from assay.core.progress import report
 from assay.core.user_code import code_in
 from assay.measures.base import Measure
@@ -50,18 +51,18 @@ class CheckedStudy:
         corpus, measures = self.plan.corpus, len(self.plan.measures)
         networks = len(corpus) + len(self.untrained)
         names = corpus.hyperparameters
-        of = f"{_counted(len(names), 'hyper-parameter')} ({', '.join(names)})"
+        of = f"{counted(len(names), 'hyper-parameter')} ({', '.join(names)})"
         if self.untrained:
-            would = f"would train {len(self.untrained)} of {_counted(networks, 'network')} over {of}"
-            return f"{would}, and then take {_counted(measures, 'measure')} of each" if measures else would
+            would = f"would train {len(self.untrained)} of {counted(networks, 'network')} over {of}"
+            return f"{would}, and then take {counted(measures, 'measure')} of each" if measures else would
         if not measures:
-            return f"would do nothing: {_counted(networks, 'network')} over {of} are trained, and no measures are asked"
+            return f"would do nothing: {counted(networks, 'network')} over {of} are trained, and no measures are asked"
         cells = f"{networks * measures} cells, {self.done} of them done"
-        judged = f", judge {_counted(len(corpus.known.columns), 'predictor')} of the table beside them" * isinstance(
+        judged = f", judge {counted(len(corpus.known.columns), 'predictor')} of the table beside them" * isinstance(
             corpus, TableCorpus
         )
         return (
-            f"would measure {_counted(networks, 'network')} by {_counted(measures, 'measure')} ({cells}){judged}, and "
+            f"would measure {counted(networks, 'network')} by {counted(measures, 'measure')} ({cells}){judged}, and "
             f"score all by the gap over {of}"
         )
 
@@ -97,7 +98,7 @@ def check_study_plan(
         untrained = _untrained(plan.corpus, plan.place, problems)
         networks = len(plan.corpus) + len(untrained)
         if plan.measures and networks < 2:
-            problems.sentences.append(f"{plan.place}: {_counted(networks, 'network')}: a study needs at least two")
+            problems.sentences.append(f"{plan.place}: {counted(networks, 'network')}: a study needs at least two")
         done, failing = _check_networks(plan, untrained, problems)
         if pairs:
             problems.sentences += _by_measure(failing, plan)
@@ -169,7 +170,3 @@ def _by_measure(failing: dict[tuple[str, str], str], plan: StudyPlan) -> list[st
         why = failing[names[0], label]
         sentences.append(f"{plan.measure_places[label]}: {', '.join(names[:_NAMED])}{more} × {label}: {why}")
     return sentences
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"

@@ -25,6 +25,7 @@ from assay.broad.systems.classifiers.classifier import HIGHEST, LOWEST
 from assay.broad.systems.team import require_tuning
 from assay.core.errors import first_line
 from assay.core.fingerprint import state_fingerprint
+from assay.core.names import counted
 from assay.stimuli.clips import Clip
 
 ALONE = 4  # number of instances that are also transformed by themselves
@@ -61,7 +62,7 @@ def _layers(bench: Bench) -> str:
     if len(set(names)) != len(names):
         raise Found(f"two layers of {names} have one name")
     if len(names) < 3:
-        raise Found(f"{len(names)} layer{'s' * (len(names) != 1)}, at least 3 are asked for", "non-conforming")
+        raise Found(f"{counted(len(names), 'layer')}, at least 3 are asked for", "non-conforming")
     algorithm_names = algorithms(learner)
     if algorithm_names is None:
         raise Found(f"{len(names)} layers, but no attribute 'algorithm' says by what they learn", "not checked")

@@ -28,6 +28,7 @@ from assay.broad.systems.team import Module
 from assay.broad.tasks import View
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
+from assay.core.names import counted
 from assay.stimuli.clips import Clip
 
 log = logging.getLogger(__name__)
@@ -224,7 +225,7 @@ class RunCondition:
         if shallow and n != 1:
             self.nonconforming = f"the shallow learner has {n} layers, not 1"
         elif not shallow and n < 3:
-            self.nonconforming = f"the deep learner has {n} layer{'s' * (n != 1)}, at least 3 are asked for"
+            self.nonconforming = f"the deep learner has {counted(n, 'layer')}, at least 3 are asked for"
 
     # -- step 3 -----------------------------------------------------------------------------------------
 
@@ -261,7 +262,7 @@ class RunCondition:
         for name, one, predicted, raw in zip(view.labels, tuned, predictions, margins, strict=True):
             warnings += [f"{name}: {warning}" for warning in one.warnings]
             if view.modality == "text" and (clipped := int((raw != predicted).sum())):
-                warnings.append(f"{name}: {clipped} prediction{'s' * (clipped != 1)} clipped to [1, 5]")
+                warnings.append(f"{name}: {counted(clipped, 'prediction')} clipped to [1, 5]")
         kind = np.float64 if view.modality == "video" else np.float32
         arrays = {
             "predictions": np.stack(predictions, 1)[view.test_order].astype(kind),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -19,6 +18,7 @@ from assay.core.progress import listening
 from assay.plans.problems import MOST, Problems
 from assay.studies import load_corpus_plan, load_study_plan, study, train_corpus
 from assay.studies.study_check import check_study_plan
+from data_kit import write_pictures
 
 CODE = """
 from torch import nn
@@ -51,10 +51,7 @@ WIDTHS = [2, 2, 3, 3]
 @pytest.fixture
 def folder(tmp_path):
     """Data, a factory, a table of four networks with a predictor, and their weights."""
-    rng = np.random.default_rng(0)
-    arrays = {f"{part}_images": rng.integers(0, 256, (30, 4, 4), np.uint8) for part in ("train", "test")}
-    labels = {f"{part}_labels": np.arange(30) % 3 for part in ("train", "test")}
-    np.savez(tmp_path / "data.npz", **arrays, **labels)
+    write_pictures(tmp_path / "data.npz")
     (tmp_path / "checked_nets.py").write_text(CODE)
     (tmp_path / "plan.yaml").write_text(TABLE)
     write_networks(tmp_path, WIDTHS)

@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 from assay import AssayError
 from assay.core.user_code import code_in
 from assay.studies import accuracy, load_corpus_plan, load_study_plan, study
+from data_kit import write_pictures
 
 CODE = """
 from torch import nn
@@ -44,10 +45,7 @@ run: run
 @pytest.fixture
 def folder(tmp_path):
     """Four small networks with random weights, their table, and data."""
-    rng = np.random.default_rng(0)
-    arrays = {f"{part}_images": rng.integers(0, 256, (30, 4, 4), np.uint8) for part in ("train", "test")}
-    labels = {f"{part}_labels": np.arange(30) % 3 for part in ("train", "test")}
-    np.savez(tmp_path / "data.npz", **arrays, **labels)
+    write_pictures(tmp_path / "data.npz")
     (tmp_path / "table_corpus_nets.py").write_text(CODE)
     names: dict[str, object] = {}
     exec(CODE, names)

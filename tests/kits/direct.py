@@ -16,13 +16,14 @@ def conditions(columns, sizes):
     return [s for size in sizes for s in combinations(range(len(columns)), size)]
 
 
-def information_by_condition(measure, gap, columns, sizes=(2,), self_pairs=True, cell_weight="uniform"):
-    """Scores of all sets; None where the entropy is 0 in all cells."""
+def information_by_condition(measure, gap, columns, sizes=(2,), self_pairs=True, cell_weight="uniform", networks=None):
+    """Scores of all sets; None where the entropy is 0 in all cells. Entries of one number in networks are copies."""
+    networks = range(len(gap)) if networks is None else networks
     scores = []
     for chosen in conditions(columns, sizes):
         cells = defaultdict(Counter)
         for i, j in product(range(len(gap)), repeat=2):
-            if i != j or self_pairs:
+            if networks[i] != networks[j] or self_pairs:
                 cell = tuple((columns[h][i], columns[h][j]) for h in chosen)
                 cells[cell][gap[i] > gap[j], measure[i] > measure[j]] += 1
         information = uncertainty = 0.0

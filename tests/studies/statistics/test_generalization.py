@@ -14,8 +14,10 @@ from assay import AssayError
 from assay.studies import (
     ConditionalMutualInformation,
     IncompleteGridWarning,
+    compare_measures,
     conditional_mutual_information,
     information_by_condition,
+    score_measures,
 )
 from assay.studies.statistics.grid import Grid
 from assay.studies.statistics.pair_counts import FEW
@@ -94,6 +96,7 @@ def test_scores_equal_the_definition_taken_pair_by_pair(corpus, sizes, self_pair
 @relaxed
 @given(corpora(networks=(4, 9)), st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from(["uniform", "count"]))
 def test_a_resample_by_weights_equals_the_list_of_its_networks(corpus, seed, self_pairs, weight):
+    """Two copies of one network are a pair of it with itself: without self-pairs the list leaves them out by name."""
     measure, gap, columns = corpus
     n = len(gap)
     chosen = np.random.default_rng(seed).integers(n, size=n)
@@ -111,11 +114,57 @@ def test_a_resample_by_weights_equals_the_list_of_its_networks(corpus, seed, sel
         (1, 2),
         self_pairs,
         weight if direct.complete(columns, (1, 2)) else "count",
+        networks=chosen,
     )
     numbers = [np.nan if e is None else e for e in expected]
     np.testing.assert_allclose(found, numbers, atol=1e-12)
     defined = [e for e in expected if e is not None]
     assert lowest == pytest.approx(min(defined) if defined else np.nan, abs=1e-12, nan_ok=True)
+
+
+def test_copies_of_one_network_are_no_pair_as_worked_by_hand():
+    """The networks have gaps 1, 2 and 3; the measure exchanges the last two."""
+    measures, gap, grid = np.array([[1, 3, 2], [-1, -3, -2]]), np.array([1, 2, 3]), Grid.of({}, 3)
+    weights = np.array([[2, 1, 0], [2, 1, 1], [3, 0, 0]])
+    found = ConditionalMutualInformation(sizes=(0,), self_pairs=False).resampled(measures, gap, grid, weights)
+    # Weights 2, 1, 0 leave one pair of networks, each order twice: all of its 1 bit is told. Weights 2, 1, 1 leave
+    # 4² − (2² + 1² + 1²) = 10 ordered pairs, half of them wider, of which the measure has 1 of 5 the other way. Copies
+    # of one network alone leave no pair.
+    expected = [1, 1 - binary_entropy(1 / 5), np.nan]
+    np.testing.assert_allclose(found, [expected, expected], rtol=1e-14)  # rounding only
+
+
+@relaxed
+@given(
+    st.lists(st.integers(2, 3), min_size=1, max_size=3),
+    st.integers(1, 3),
+    st.integers(0, 1),
+    st.sampled_from(["uniform", "count"]),
+    st.integers(0, 2**32 - 1),
+)
+def test_a_measure_and_its_negative_score_the_same_in_every_resample(levels, seeds, lost, weight, seed):
+    """Of distinct values, in grids with one to three networks in a cell, whole or without the first; gaps may tie."""
+    columns = [(column * seeds)[lost:] for column in full_grid(*levels, 2)]
+    n = len(columns[0])
+    rng = np.random.default_rng(seed)
+    gap = rng.integers(0, n, size=n)
+    measures = np.stack([rng.permutation(n), gap + 0.3 * rng.normal(size=n)])
+    draws = rng.multinomial(n, np.full(n, 1 / n), size=20)
+    statistic = ConditionalMutualInformation(tuple(range(len(columns) + 1)), self_pairs=False, cell_weight=weight)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IncompleteGridWarning)
+        rises, falls = (
+            statistic.by_condition(m, gap, Grid.of(named(columns), n), draws) for m in (measures, -measures)
+        )
+    assert np.array_equal(rises, falls, equal_nan=True)  # counts are exact, and their terms are added in pairs
+
+
+def test_a_measure_and_its_negative_have_one_interval_and_no_difference():
+    both = {"rises": GAP + MEASURE, "falls": -GAP - MEASURE}
+    rises, falls = score_measures(both, GAP, GRID, draws=100).drop(columns="measure").to_dict("records")
+    assert rises == falls and rises["status"] == "ok"
+    (compared,) = compare_measures(both, GAP, GRID, draws=100).to_dict("records")
+    assert compared["difference"] == compared["se"] == 0 and compared["status"] == "no interval"
 
 
 def test_many_resamples_in_parts_equal_one_at_a_time(monkeypatch):

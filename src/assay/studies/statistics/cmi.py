@@ -105,8 +105,10 @@ def information_by_condition(
 class ConditionalMutualInformation(Statistic):
     """The statistic `conditional_mutual_information`, with its settings, for resamples of a corpus.
 
-    In a resample, cells that lost all their networks are left out, and so are sets that leave no order open; the cells
-    are weighted as in the whole corpus.
+    In a resample, cells that lost all their pairs are left out, and so are sets that leave no order open; the cells
+    are weighted as in the whole corpus. Two copies of a network are a pair of it with itself: without self-pairs, and
+    with w_i copies of network i, a cell of two networks of one setting has (Σ w_i)² − Σ w_i² pairs. A measure of
+    distinct values and its negative then score the same in every resample.
     """
 
     sizes: tuple[int, ...] = (2,)

@@ -106,7 +106,7 @@ def scores_in_resamples(
         gap: The gap of each network.
         setting: The setting of each network, numbered from 0.
         weights: How often each network is in each resample, resamples × networks.
-        self_pairs: Whether pairs of a network with itself count.
+        self_pairs: Whether pairs of a network with itself count; two copies of one network are such a pair.
         uniform: Whether cells count the same, not by their pairs.
 
     Returns:
@@ -128,7 +128,8 @@ def scores_in_resamples(
 def _counts(measures: Array, gap: Array, setting: Array, weights: Array) -> Array:
     """The pairs of each cell in each resample with wider gaps, then with higher values, then with both, by measure.
 
-    A pair (i, j) counts w_i·w_j times: the pairs of a cell are w_aᵀ·V·w_b, with V the truth of each.
+    A pair (i, j) counts w_i·w_j times: the pairs of a cell are w_aᵀ·V·w_b, with V the truth of each. V is false for
+    pairs of a network with itself, and so for pairs of its copies.
     """
     order = np.argsort(setting, kind="stable")
     ends = np.searchsorted(setting[order], np.arange(setting.max() + 2))
@@ -163,12 +164,16 @@ def _sums(true: Array, weights: Array, ends: Array) -> Array:
 
 
 def _pairs(setting: Array, weights: Array, self_pairs: bool) -> Array:
-    """Number of pairs in each cell: cells × resamples."""
-    size = np.eye(setting.max() + 1)[setting].T @ weights
+    """Number of ordered pairs in each cell (a, b): Σ_a w_i·Σ_b w_j, cells × resamples.
+
+    Two copies of one network are a pair of it with itself: without such pairs, cell (a, a) has (Σ_a w_i)² − Σ_a w_i².
+    """
+    of = np.eye(setting.max() + 1)[setting].T
+    size = of @ weights
     pairs: Array = size[:, None] * size
     if not self_pairs:
         diagonal = np.arange(len(size))
-        pairs[diagonal, diagonal] -= size
+        pairs[diagonal, diagonal] -= of @ weights**2
     return pairs.reshape(-1, weights.shape[1])
 
 
@@ -185,14 +190,16 @@ def _scores(pairs: Array, counts: Array, uniform: bool) -> Array:
 
 
 def _information(pairs: Array, wider: Array, higher: Array, both: Array) -> tuple[Array, Array]:
-    """Mutual information of the two truths and entropy of the first, in bits times pairs."""
-    information = (
-        _bits(both, wider, higher, pairs)
-        + _bits(wider - both, wider, pairs - higher, pairs)
-        + _bits(higher - both, pairs - wider, higher, pairs)
-        + _bits(pairs - wider - higher + both, pairs - wider, pairs - higher, pairs)
-    )
-    entropy = _bits(wider, wider, wider, pairs) + _bits(pairs - wider, pairs - wider, pairs - wider, pairs)
+    """Mutual information of the two truths and entropy of the first, in bits times pairs.
+
+    The terms of V_μ = 1 and V_μ = 0 are added to each other first: a measure of distinct values and its negative, which
+    exchange them where no network is compared with itself, then have the same information to the last bit.
+    """
+    other, lower = pairs - wider, pairs - higher
+    of_wider = _bits(both, wider, higher, pairs) + _bits(wider - both, wider, lower, pairs)
+    of_other = _bits(higher - both, other, higher, pairs) + _bits(other - higher + both, other, lower, pairs)
+    information = of_wider + of_other
+    entropy = _bits(wider, wider, wider, pairs) + _bits(other, other, other, pairs)
     return information, entropy
 
 

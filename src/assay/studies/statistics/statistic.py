@@ -14,8 +14,8 @@ class Statistic(ABC):
     """How well a measure predicts the generalization gap.
 
     A statistic is a frozen dataclass of settings. A resample is given by weights: w_i is how often it holds network i,
-    so that a pair (i, j) counts w_i·w_j times, pairs among copies of one network included. The result is that of
-    the list of the networks drawn.
+    so that a pair (i, j) counts w_i·w_j times. The result is that of the list of the networks drawn. Two copies of one
+    network in it are a pair of that network with itself: a statistic of distinct networks leaves these w_i² pairs out.
     """
 
     bounds: ClassVar[tuple[float, float]]

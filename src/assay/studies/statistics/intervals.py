@@ -47,10 +47,10 @@ def score_measures(
     alone, are drawn together, because what moves the cell moves them all.
 
     Only the spread of the resamples is used, not their quantiles. With one network per combination of
-    hyper-parameters, a resample compares fewer distinct networks, has copies that tie, and leaves combinations empty.
-    All this raises mutual information, most where it is low, and quantiles rise with it: on simulated grids of 54
-    networks, trained again and again, percentile, basic and bias-corrected intervals of 95 % covered the expected CMI
-    of a weak measure as rarely as one time in five; value ± z·se covered it at least 92 times in 100
+    hyper-parameters, a resample compares fewer distinct networks, some of their pairs several times, and leaves
+    combinations empty. All this raises mutual information, most where it is low, and quantiles rise with it: on
+    simulated grids of 54 networks, trained again and again, percentile intervals of 95 % covered the expected CMI of an
+    unrelated measure only 13 times in 100; value ± z·se covered it at least 92 times in 100
     (``benchmarks/cmi_intervals.py``).
     Drawing levels or seeds would keep the grid whole, but there are only two to four levels, and one seed. The networks
     count as a sample of such networks: for what other seeds alone would give, the intervals are too wide. The worst

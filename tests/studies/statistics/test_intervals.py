@@ -20,6 +20,7 @@ from assay.studies import (
     score_measures,
     sign_error,
 )
+from assay.studies.statistics.grid import Grid
 from corpora import full_grid, named
 
 GRID = named(full_grid(3, 3, 2))
@@ -61,6 +62,17 @@ def test_standard_error_is_that_of_the_statistic_on_resampled_lists():
     by_hand = [stats.kendalltau(MEASURES["weak"][i], GAP[i]).statistic for i in lists]
     table = score_measures(MEASURES, GAP, statistic="kendall_tau", draws=40, seed=7).set_index("measure")
     assert table["se"]["weak"] == pytest.approx(np.std(by_hand, ddof=1), rel=1e-12)  # rounding
+
+
+def test_the_negative_of_a_measure_has_the_opposite_correlation_and_error_in_every_resample():
+    """Copies of one network tie in both, and no two of them are one hyper-parameter apart: they do not count."""
+    measures, grid = np.stack(list(MEASURES.values())), Grid.of(GRID, 18)
+    weights = np.random.default_rng(5).multinomial(18, np.full(18, 1 / 18), size=50)
+    for name in ("kendall_tau", "granulated_kendall", "pearson"):
+        rises, falls = (STATISTICS[name].resampled(m, GAP, grid, weights) for m in (measures, -measures))
+        assert np.array_equal(falls, -rises)
+    rises, falls = (STATISTICS["mean_sign_error"].resampled(m, GAP, grid, weights) for m in (measures, -measures))
+    np.testing.assert_allclose(falls, 1 - rises, rtol=0, atol=1e-15)  # rounding of numbers up to 1
 
 
 def test_a_comparison_is_the_difference_under_shared_resamples():

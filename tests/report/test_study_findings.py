@@ -67,10 +67,10 @@ def test_counts_of_measures_agree_and_what_differs_is_said():
     measures["lacking"][5] = np.nan
     said = {question: answer for question, (_, answer) in found(measures, gap).items()}
     assert said["Is that more than chance?"].startswith(
-        "0 of 8 scored measures are: the best of 8 measures and 4 controls"
+        "0 of 8 scored measures are: the best of 8 measures and 5 controls"
     )
     assert "for all of these at once" in said["Is that more than chance?"]
-    others = "is better than 0 of 10 others (6 measures and 4 controls; left out: 1 that no network differs in): "
+    others = "is better than 0 of 11 others (6 measures and 5 controls; left out: 1 that no network differs in): "
     assert others in said["Is it better than the others?"]
     assert "of 8 scored measures have more CMI" in said["Is it more than training accuracy or a hyper-parameter says?"]
     assert said["What could not be scored?"] == "lacking (missing in 1 network)"

@@ -20,6 +20,7 @@ from assay.studies import (
     judge,
     partial_correlations,
 )
+from assay.studies.combined import left_out_prediction
 from assay.studies.combined import predicted as ridge_predicted
 from assay.studies.controls import DETAILS
 
@@ -108,6 +109,29 @@ def test_measures_that_repeat_any_effect_of_hyperparameters_add_nothing_to_the_c
     assert detail == "pairs" and found["partial_rho_low"] < 0 < found["partial_rho_high"]
 
 
+def test_all_hyperparameters_together_are_predicted_from_other_cells_alone():
+    """Recomputed with scikit-learn's ridge for one division; and what one cell's gaps are never enters its own."""
+    table, _ = corpus()
+    columns, gap = control_columns(table, HYPERPARAMETERS), table["gap"].to_numpy()
+    cells = np.repeat(np.arange(27), 2)
+    found = left_out_prediction(columns, gap, cells, seed=3)
+    draws = np.random.default_rng(3)
+    expected = np.zeros(54)
+    for division in [draws.permutation(27) % 5 for _ in range(5)]:
+        fold = division[cells]
+        for out in range(5):
+            rest, test = fold != out, fold == out
+            _, penalty = combined._chosen([columns], gap, fold, rest)
+            scaler = StandardScaler().fit(columns[rest])
+            model = Ridge(alpha=rest.sum() * penalty[0]).fit(scaler.transform(columns[rest]), gap[rest])
+            expected[test] += (model.predict(scaler.transform(columns[test])) - gap[rest].mean()) / 5
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    assert np.corrcoef(found, gap)[0, 1] > 0.5
+    other = left_out_prediction(columns, gap + (cells == 4), cells, seed=3)
+    np.testing.assert_array_equal(other[cells == 4], found[cells == 4])
+    assert (other[cells != 4] != found[cells != 4]).all()
+
+
 def test_a_constant_target_is_refused():
     with pytest.raises(AssayError, match=r"the target is 0\.5 in all networks"):
         combined_prediction(np.zeros((20, 1)), np.zeros((20, 0)), np.full(20, 0.5), np.arange(20))
@@ -190,6 +214,8 @@ def test_a_study_has_its_controls_and_the_test_error_as_a_second_target():
     assert set(study.test_error["measure"]) == set(study.ranking["measure"])
     level = study.test_error.set_index("measure")["tau"]["control: augmentation level"]
     assert level < -0.4  # more augmentation, less test error
+    assert "control: all hyper-parameters together" in kinds["control"]
+    assert study.ranking["partial_p_max"].notna().sum() == 3  # of measures, not of controls
     assert set(study.combined["of"]) == {"controls", "measures", "controls and measures", "difference"}
     assert study.ranking.set_index("measure")["partial_rho"][["a", "b", "c"]].notna().all()
     numbers_only = judge(

@@ -144,6 +144,9 @@ def _controls(
         ends = f"{best['partial_rho_low']:.2f} to {best['partial_rho_high']:.2f}"
         equal = f" ({about['controls']})" if "controls" in about else ""  # a study of before says nothing of them
         said += f" At equal controls{equal} its rank correlation with the gap is {best['partial_rho']:.2f} ({ends})."
+        if "partial_p_max" in ranking:
+            kept = int((ranking["partial_p_max"] <= LEVEL).sum())
+            said += f" At equal controls {kept} of {_scored(ranking)} are correlated with it beyond the best of chance."
     grade = "good" if beaten and is_good(best) else "open"
     return [(grade, "Is it more than training accuracy or a hyper-parameter says?", said)]
 

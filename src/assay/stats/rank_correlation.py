@@ -174,9 +174,23 @@ def _rhos(rows: Array, y: Array, given: Array | None) -> Array:
 
 def _partial(rows: Array, y: Array, given: Array) -> Array:
     """Spearman's correlation of each row and y at equal values of other variables (`partial_spearman`)."""
-    design = np.column_stack([np.ones(len(y)), ranks(given.T).T])
-    ranked = ranks(np.vstack([rows, y])).T
+    *left, last = ranks_left(np.vstack([rows, y]), given)
+    told = [np.isfinite(values).all() and np.isfinite(last).all() for values in left]
+    return np.array([pearson(values, last) if is_told else NAN for values, is_told in zip(left, told, strict=True)])
+
+
+def ranks_left(rows: Array, given: Array) -> Array:
+    """What the ranks of each row have left after the ranks of other variables were fitted to them by least squares.
+
+    Args:
+        rows: Numbers, rows × n.
+        given: The other variables, n × k; a constant is fitted too.
+
+    Returns:
+        Rows × n; NaN where nothing but rounding is left.
+    """
+    design = np.column_stack([np.ones(rows.shape[1]), ranks(given.T).T])
+    ranked = ranks(rows).T
     left = ranked - design @ np.linalg.lstsq(design, ranked, rcond=None)[0]
     spread = np.linalg.norm(left, axis=0) / np.linalg.norm(ranked, axis=0)
-    *some, last = (spread >= 1e-9).tolist()  # else what is left is rounding
-    return np.array([pearson(left[:, i], left[:, -1]) if last and more else NAN for i, more in enumerate(some)])
+    return np.where(spread >= 1e-9, left, NAN).T

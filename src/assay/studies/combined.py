@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,12 +59,7 @@ def combined_prediction(
 
     Hoerl & Kennard 1970; nested cross-validation: Varma & Simon 2006; grouped jackknife: Shao & Wu 1989.
     """
-    numbers = np.unique(cells, return_inverse=True)[1]
-    count = int(numbers.max()) + 1
-    if count < 2 * _FOLDS:
-        raise AssayError(
-            f"the networks are of {count} cells of the grid: predicting some from others takes {2 * _FOLDS}"
-        )
+    numbers = _numbered(cells)
     if np.ptp(target) == 0:
         raise AssayError(f"the target is {target[0]:g} in all networks: there is nothing to predict")
     degrees = [controls] if isinstance(controls, np.ndarray) else list(controls)
@@ -78,7 +73,7 @@ def _judged(columns: Mapping[str, list[Array]], target: Array, numbers: Array, s
     """The table of `combined_prediction`: R² of each set of columns, and its interval by the grouped jackknife."""
     count = int(numbers.max()) + 1
     rng = np.random.default_rng(seed)
-    folds = [rng.permutation(count) % _FOLDS for _ in range(_REPEATS)]
+    folds = _divisions(rng, count)
     whole = _explained(columns, target, numbers, folds)
     group = (rng.permutation(count) % _GROUPS)[numbers]
     parts = []
@@ -104,16 +99,62 @@ def _explained(columns: Mapping[str, list[Array]], y: Array, cells: Array, folds
     return np.array([*r2, r2[-1] - r2[0]])
 
 
+def left_out_prediction(controls: Array | Sequence[Array], target: Array, cells: Array, seed: int = 0) -> Array:
+    """What a ridge regression on the controls predicts of each network from folds without its cell, but for a constant.
+
+    Mean over five divisions into five folds of ŷ_i − ȳ_i, as in `combined_prediction`. Their mean ȳ_i is taken out
+    because it says, turned around, how high the gaps of the fold are that was left out.
+
+    Args:
+        controls: Values of the controls, networks × controls, or several such arrays, among which the training folds
+            choose.
+        target: The gap of each network.
+        cells: The number of each network's cell of the grid.
+        seed: Seed of the folds.
+    """
+    choices = [controls] if isinstance(controls, np.ndarray) else list(controls)
+    numbers = _numbered(cells)
+    folds = _divisions(np.random.default_rng(seed), int(numbers.max()) + 1)
+    deviations = [guess - mean for guess, mean in _predictions(choices, target, numbers, folds)]
+    mean: Array = np.mean(deviations, axis=0)
+    return mean
+
+
+def _numbered(cells: Array) -> Array:
+    """The cells numbered from 0; raise an error where they are too few to predict some from others."""
+    numbers: Array = np.unique(cells, return_inverse=True)[1]
+    count = int(numbers.max()) + 1
+    if count < 2 * _FOLDS:
+        raise AssayError(
+            f"the networks are of {count} cells of the grid: predicting some from others takes {2 * _FOLDS}"
+        )
+    return numbers
+
+
+def _divisions(rng: np.random.Generator, cells: int) -> list[Array]:
+    """The fold of each cell, several times over."""
+    return [rng.permutation(cells) % _FOLDS for _ in range(_REPEATS)]
+
+
 def _errors(choices: list[Array], y: Array, cells: Array, folds: list[Array]) -> Array:
     """The squared error of each network, predicted without its fold, as a mean over divisions into folds."""
     total = np.zeros(len(y))
+    for guess, _ in _predictions(choices, y, cells, folds):
+        total += (y - guess) ** 2
+    return total / len(folds)
+
+
+def _predictions(choices: list[Array], y: Array, cells: Array, folds: list[Array]) -> Iterator[tuple[Array, Array]]:
+    """For each division into folds: each network predicted without its fold, and the mean without it."""
     for division in folds:
         fold = division[cells]
+        guess, mean = np.empty(len(y)), np.empty(len(y))
         for out in range(_FOLDS):
             test = fold == out
             x, penalty = _chosen(choices, y, fold, ~test)
-            total[test] += (y[test] - predicted(x[~test], y[~test], x[test], penalty)[0]) ** 2
-    return total / len(folds)
+            guess[test] = predicted(x[~test], y[~test], x[test], penalty)[0]
+            mean[test] = y[~test].mean()
+        yield guess, mean
 
 
 def _chosen(choices: list[Array], y: Array, fold: Array, train: Array) -> tuple[Array, Array]:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import combinations
 from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
 
+from assay.core.errors import AssayError
+from assay.stats.partial_chance import partial_spearman_p_max
 from assay.stats.rank_correlation import partial_spearman, spearman_intervals
+from assay.studies.combined import left_out_prediction
 
 CONTROL = "control: "
 """How the names of controls begin in a ranking."""
 TRAINING_ACCURACY = f"{CONTROL}training accuracy"
+ALL_TOGETHER = f"{CONTROL}all hyper-parameters together"
+"""What they predict of the gap of networks left out (`left_out_prediction`)."""
 _AMOUNTS = {"none": 0.0, "partial": 0.5, "full": 1.0}
 Array = np.ndarray[Any, Any]
 Detail = Literal["linear", "factors", "pairs"]
@@ -25,16 +31,21 @@ IN_WORDS: dict[Detail, str] = {
 _MOST_LEVELS = 8  # that a flag each is given to
 
 
-def control_predictors(table: pd.DataFrame, hyperparameters: list[str]) -> pd.DataFrame:
-    """The numbers that any measure should beat: the exact training accuracy, and each hyper-parameter alone.
+def control_predictors(
+    table: pd.DataFrame, hyperparameters: list[str], target: pd.Series | None = None, seed: int = 0
+) -> pd.DataFrame:
+    """The numbers that any measure should beat: the exact training accuracy, each hyper-parameter alone, and all.
 
     A hyper-parameter is its number, 0 and 1 for two levels, or for ``augmentation`` its level: none 0, partial ½, full
     1. One of several names has no order, and is among the `control_columns` only. What is the same in all networks, or
-    unknown in one, is left out.
+    unknown in one, is left out. All hyper-parameters together are what they predict of the target in networks of cells
+    left out (`left_out_prediction`), which takes a target and ten cells of the grid.
 
     Args:
         table: One row per network: the hyper-parameters and, where it is known, ``train_accuracy``.
         hyperparameters: Their columns.
+        target: What all hyper-parameters together are to predict; None to leave that out.
+        seed: Seed of the folds of that prediction.
 
     Example:
         >>> table = pd.DataFrame({"depth": [1, 2], "augmentation": ["none", "rotation full"]})
@@ -48,8 +59,22 @@ def control_predictors(table: pd.DataFrame, hyperparameters: list[str]) -> pd.Da
         said, values = _ordered(name, table[name])
         if values is not None:
             columns[f"{CONTROL}{said}"] = values
+    if target is not None and len(hyperparameters) > 1:
+        known = table.drop(columns="train_accuracy", errors="ignore")
+        degrees = [control_columns(known, hyperparameters, detail) for detail in DETAILS]
+        with suppress(AssayError):  # too few cells
+            columns[ALL_TOGETHER] = left_out_prediction(
+                degrees, target.to_numpy(dtype=np.float64), cells_of(table, hyperparameters), seed
+            )
     varied = {k: v for k, v in columns.items() if np.isfinite(v).all() and len(np.unique(v)) > 1}
     return pd.DataFrame(varied, index=table.index)
+
+
+def cells_of(table: pd.DataFrame, hyperparameters: list[str]) -> Array:
+    """The cell of the grid of each network; its own where there are no hyper-parameters."""
+    if not hyperparameters:
+        return np.arange(len(table))
+    return table.groupby(hyperparameters, sort=False, dropna=False).ngroup().to_numpy()
 
 
 def control_columns(table: pd.DataFrame, hyperparameters: list[str], detail: Detail = "linear") -> Array:
@@ -98,9 +123,14 @@ def affordable_controls(table: pd.DataFrame, hyperparameters: list[str]) -> tupl
 
 
 def partial_correlations(
-    predictors: pd.DataFrame, target: pd.Series, controls: Array, cells: Array | None = None
+    predictors: pd.DataFrame,
+    target: pd.Series,
+    controls: Array,
+    cells: Array | None = None,
+    flips: int = 500,
+    seed: int = 0,
 ) -> pd.DataFrame:
-    """Spearman's correlation of each predictor with the target at equal controls, and its 95 % interval.
+    """Spearman's correlation of each predictor with the target at equal controls, its 95 % interval, and its p.
 
     Args:
         predictors: One row per network, one column per predictor.
@@ -108,10 +138,14 @@ def partial_correlations(
         controls: The numbers that are held constant, networks × controls (`control_columns`).
         cells: The cell of the grid of each network: those of one cell, which differ in their seed alone, are left out
             together by the jackknife, and count as one; by default each network is its own.
+        flips: Number of random signs for the p; 0 for none.
+        seed: Of the signs.
 
     Returns:
         One row per predictor, by its name: ``partial_rho``, ``partial_rho_low``, ``partial_rho_high``
-        (`spearman_interval`); NaN where a predictor is missing in some network, or the controls leave nothing of it.
+        (`spearman_interval`), of this predictor alone, and ``partial_p_max``, its p against the largest of all
+        predictors by chance (`partial_spearman_p_max`); NaN where a predictor is missing in some network, or the
+        controls leave nothing of it.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -129,6 +163,8 @@ def partial_correlations(
     if told.any():
         rho = [partial_spearman(x, y, controls) for x in values[told]]
         found.loc[told] = np.column_stack([rho, spearman_intervals(values[told], y, controls, groups=cells)])
+        if flips:
+            found.loc[told, "partial_p_max"] = partial_spearman_p_max(values[told], y, controls, cells, flips, seed)
     return found
 
 

@@ -24,6 +24,7 @@ from assay.studies.controls import (
     DETAILS,
     IN_WORDS,
     affordable_controls,
+    cells_of,
     control_columns,
     control_predictors,
     partial_correlations,
@@ -163,7 +164,7 @@ def judge(
     scoring = scoring or Scoring()
     levels, gap = table[hyperparameters], table["gap"]
     controls, detail = affordable_controls(table, hyperparameters)
-    cells = _cells(table, hyperparameters)
+    cells = cells_of(table, hyperparameters)
     facts = {
         "corpus": "corpus",
         "train": "not given",
@@ -180,30 +181,45 @@ def judge(
     }
     if named := [str(name) for name in predictors if str(name).startswith(CONTROL)]:
         raise AssayError(f"the measure {named[0]!r} begins as the names of controls do: rename it")
-    given = control_predictors(table, hyperparameters).set_axis(predictors.index)
-    whole = predictors.join(given)
+    whole = _with_control_rows(predictors, table, hyperparameters, gap, scoring)
     ranked = rank(whole, gap, levels, scoring, directions)
-    ranked = _with_controls(ranked, whole, gap, controls, cells)
+    ranked = _with_controls(ranked, whole, gap, controls, cells, scoring)
     if budgets:
         ranked["budget"] = [budgets.get(name, "") for name in ranked["measure"]]
     second = pd.DataFrame()
     if "test_accuracy" in table and table["test_accuracy"].notna().all():
         error = 1 - table["test_accuracy"].astype(float)
-        second = _with_controls(rank(whole, error, levels, scoring, directions), whole, error, controls, cells)
+        asked = _with_control_rows(predictors, table, hyperparameters, error, scoring)
+        second = rank(asked, error, levels, scoring, directions)
+        second = _with_controls(second, asked, error, controls, cells, scoring)
     networks = table.merge(predictors, left_on="network", right_index=True, how="left")
     compared = _compared(ranked, whole, levels.assign(gap=gap), scoring)
     together = _combined(predictors, table, hyperparameters, cells, scoring)
     return Study(networks, list(predictors.columns), ranked, facts, compared, second, together)
 
 
+def _with_control_rows(
+    predictors: pd.DataFrame, table: pd.DataFrame, hyperparameters: list[str], target: pd.Series, scoring: Scoring
+) -> pd.DataFrame:
+    """The predictors, and the controls beside them."""
+    controls = control_predictors(table, hyperparameters, target, scoring.seed)
+    return predictors.join(controls.set_axis(predictors.index))
+
+
 def _with_controls(
-    ranking: pd.DataFrame, predictors: pd.DataFrame, target: pd.Series, controls: Array, cells: Array
+    ranking: pd.DataFrame,
+    predictors: pd.DataFrame,
+    target: pd.Series,
+    controls: Array,
+    cells: Array,
+    scoring: Scoring,
 ) -> pd.DataFrame:
     """A ranking that says which rows are controls, and what each measure says of the target at equal controls."""
     is_control = ranking["measure"].str.startswith(CONTROL)
     measures = predictors[ranking["measure"][~is_control]]
-    partial = partial_correlations(measures, target, controls, cells) if controls.shape[1] else pd.DataFrame()
-    ranking = ranking.join(partial, on="measure")
+    if controls.shape[1]:
+        partial = partial_correlations(measures, target, controls, cells, scoring.permutations, scoring.seed)
+        ranking = ranking.join(partial, on="measure")
     ranking.insert(1, "kind", np.where(is_control, "control", "measure"))
     return ranking
 
@@ -222,13 +238,6 @@ def _combined(
         return combined_prediction(measures, degrees, gap, cells, scoring.seed)
     except AssayError:  # too few cells, or nothing to predict
         return pd.DataFrame()
-
-
-def _cells(table: pd.DataFrame, hyperparameters: list[str]) -> Array:
-    """The cell of the grid of each network; its own where there are no hyper-parameters."""
-    if not hyperparameters:
-        return np.arange(len(table))
-    return table.groupby(hyperparameters, sort=False, dropna=False).ngroup().to_numpy()
 
 
 def _incomplete(gap: pd.Series, hyperparameters: pd.DataFrame, scoring: Scoring) -> str | None:

@@ -57,7 +57,7 @@ def table_one(name: str, out: Path, scale: Scale) -> None:
         write(out, f"{name}_combined", judged.combined)
     ranked = judged.ranking[judged.ranking["status"] == "ok"]
     best = ranked["measure"][ranked["kind"] == "measure"].iloc[0]
-    whole = numbers.reset_index(drop=True).join(control_predictors(table, hyper))[ranked["measure"]]
+    whole = numbers.reset_index(drop=True).join(control_predictors(table, hyper, gap))[ranked["measure"]]
     write(out, f"{name}_comparisons", compared([BASELINE, best], whole, gap, grid, scale))
     write(out, f"{name}_gap", pd.DataFrame(explained(gap, grid)))
     write(out, f"{name}_batches", pd.DataFrame(by_count(read(out, f"{name}_gi_by_batch"), gap, grid, scale)))

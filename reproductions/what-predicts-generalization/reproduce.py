@@ -43,6 +43,8 @@ from assay.stimuli import Family, Gratings, Images, Labelled, ParametricTest, ca
 from assay.studies import CorpusPlan, TrainedCorpus, load_corpus_plan, train_corpus
 from assay.studies.prediction import judge, predictors_and_keys
 from assay.studies.ranking import Scoring
+from assay.studies.statistics.chance import against_chance
+from assay.studies.statistics.cmi import ConditionalMutualInformation
 
 log = logging.getLogger("reproduce")
 HERE = Path(__file__).parent
@@ -174,8 +176,26 @@ def tables(given: argparse.Namespace) -> None:
                 write(given.out, f"{name}_{part}", found)
         if "cmi_distinct" in study.ranking:  # not of a few networks
             best.append(best_of_families(study.ranking, about["family"]).assign(corpus=name))
+            write(given.out, f"{name}_more_held", more_held(table, numbers, hyper, permutations))
     if best:
         write(given.out, "families", pd.concat(best))
+
+
+def more_held(table: pd.DataFrame, numbers: pd.DataFrame, hyper: list[str], permutations: int) -> pd.DataFrame:
+    """The score of each measure, and its p of the best of all, where three or all hyper-parameters are held constant.
+
+    Where all are, networks that differ in their seed alone are compared; of one seed there are none.
+    """
+    found = pd.DataFrame({"measure": [*numbers]}).set_index("measure")
+    levels = {name: table[name].to_numpy() for name in hyper}
+    values = {name: numbers[name].to_numpy() for name in numbers}
+    for size in (3, len(hyper)) if table["seed"].nunique() > 1 else (3,):
+        statistic = ConditionalMutualInformation(sizes=(size,), self_pairs=False)
+        tested = against_chance(values, table["gap"].to_numpy(), levels, statistic, permutations)
+        said = "all" if size == len(hyper) else str(size)
+        found[[f"cmi_given_{said}", f"p_max_given_{said}"]] = tested.table.set_index("measure")
+        found[f"chance_given_{said}"] = tested.chance()
+    return found.reset_index()
 
 
 def best_of_families(ranking: pd.DataFrame, family: pd.Series) -> pd.DataFrame:
@@ -184,7 +204,7 @@ def best_of_families(ranking: pd.DataFrame, family: pd.Series) -> pd.DataFrame:
     rows = ranking.assign(family=of, measures=of.map(of.value_counts())).dropna(subset=["cmi_distinct"])
     best = rows.sort_values("cmi_distinct", ascending=False).drop_duplicates("family")
     scores = [f"{score}{end}" for score in ("cmi_distinct", "tau", "partial_rho") for end in ("", "_low", "_high")]
-    return best[["family", "measures", "measure", "n", *scores, "p_max", "chance", "direction"]]
+    return best[["family", "measures", "measure", "n", *scores, "partial_p_max", "p_max", "chance", "direction"]]
 
 
 def figures(out: Path) -> None:

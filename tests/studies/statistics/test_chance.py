@@ -9,6 +9,7 @@ import pytest
 
 from assay import AssayError
 from assay.studies import ConditionalMutualInformation, KendallTau, against_chance, compare_measures
+from assay.studies.statistics import pair_counts
 from assay.studies.statistics.chance import order_within
 from assay.studies.statistics.grid import Grid
 
@@ -45,6 +46,15 @@ def test_the_best_in_each_order_is_that_of_scoring_every_measure(statistic, ties
     for block in range(len(statistic.blocks(ALL))):
         best = statistic.best_of_reordered(values, gap, ALL, orders, block)
         assert best == pytest.approx(statistic.strength(each).max(axis=0), abs=1e-12)
+
+
+def test_the_best_is_the_same_whether_logarithms_are_looked_up_or_computed(monkeypatch):
+    """Cells of many networks have too many pairs for a table: 10,000 in one would take 800 MB."""
+    values, gap = corpus(4, 20)
+    measures = dict(enumerate(values))
+    looked_up = against_chance(measures, gap, GRID, permutations=19).maxima
+    monkeypatch.setattr(pair_counts, "TABULATED", 3)
+    np.testing.assert_array_equal(against_chance(measures, gap, GRID, permutations=19).maxima, looked_up)
 
 
 def test_scores_of_the_whole_corpus_are_those_of_a_resample_with_each_network_once():

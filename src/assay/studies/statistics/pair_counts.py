@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +12,7 @@ from assay.studies.statistics.grid import Array
 
 CHUNK = 4_000_000  # pairs held at once
 FEW = 16  # measures that are counted one by one
+TABULATED = 1 << 20  # pairs of a cell up to which n·log₂ n is looked up: 8 MB
 COMPARED = 1 << 18  # values compared with one network's at once: as many as a processor's cache holds
 
 
@@ -43,24 +45,27 @@ class PairsOnce:
         return scores
 
     def quick_scores(self, measures: Array) -> Array:
-        """The same but for rounding, with n·log₂ n from a table; infinite where no order is open."""
-        most = int(self.total.max())
-        n = np.arange(most + 1.0)
-        bits = n * np.log2(np.maximum(n, 1))
+        """The same but for rounding, with n·log₂ n from a table where it is small; infinite where no order is open."""
         total = self.total.astype(np.int64)
         wider = self.wider.astype(np.int64)
         share = 1 / np.maximum(total, 1) if self.uniform else np.ones(total.shape)
-        entropy = bits[total] - bits[wider] - bits[total - wider]
+        bits = _n_log_n if total.max() > TABULATED else self.table.__getitem__
+        entropy = bits(total) - bits(wider) - bits(total - wider)
         if not (whole := float((share * entropy).sum())):
             return np.full(len(measures), np.inf)
         scores = np.empty(len(measures))
         for part, counts in self._counts(measures):
             less, both = counts[::2], counts[1::2]
             higher = less + both
-            information = bits[both] + bits[less] - bits[higher]
-            information += bits[wider - both] + bits[total - wider - less] - bits[total - higher]
+            information = bits(both) + bits(less) - bits(higher)
+            information += bits(wider - both) + bits(total - wider - less) - bits(total - higher)
             scores[part] = (share * (information + entropy)).sum(axis=0) / whole
         return scores
+
+    @cached_property
+    def table(self) -> Array:
+        """n·log₂ n of every number of pairs that a cell can have."""
+        return _n_log_n(np.arange(int(self.total.max()) + 1))
 
     def _counts(self, measures: Array) -> Iterator[tuple[slice, Array]]:
         """Some measures at a time: the pairs with higher values in each cell, without and with wider gaps, in turn."""
@@ -201,6 +206,11 @@ def _information(pairs: Array, wider: Array, higher: Array, both: Array) -> tupl
     information = of_wider + of_other
     entropy = _bits(wider, wider, wider, pairs) + _bits(other, other, other, pairs)
     return information, entropy
+
+
+def _n_log_n(n: Array) -> Array:
+    bits: Array = n * np.log2(np.maximum(n, 1))
+    return bits
 
 
 def _bits(joint: Array, a: Array, b: Array, pairs: Array) -> Array:

@@ -39,11 +39,13 @@ from assay import (
     evaluate,
 )
 from assay.core.determinism import Arithmetic
+from assay.stats.permutation import permutation_p
 from assay.stimuli import Family, Gratings, Images, Labelled, ParametricTest, camera_sequences, load_brain92
 from assay.studies import CorpusPlan, TrainedCorpus, load_corpus_plan, train_corpus
+from assay.studies.controls import cells_of
 from assay.studies.prediction import judge, predictors_and_keys
 from assay.studies.ranking import Scoring
-from assay.studies.statistics.chance import against_chance
+from assay.studies.statistics.chance import against_chance, order_within
 from assay.studies.statistics.cmi import ConditionalMutualInformation
 
 log = logging.getLogger("reproduce")
@@ -176,26 +178,45 @@ def tables(given: argparse.Namespace) -> None:
                 write(given.out, f"{name}_{part}", found)
         if "cmi_distinct" in study.ranking:  # not of a few networks
             best.append(best_of_families(study.ranking, about["family"]).assign(corpus=name))
-            write(given.out, f"{name}_more_held", more_held(table, numbers, hyper, permutations))
+            write(given.out, f"{name}_three_held", three_held(table, numbers, hyper, permutations))
+            if table["seed"].nunique() > 1:
+                write(given.out, f"{name}_among_seeds", among_seeds(table, numbers, hyper, 10 * permutations))
     if best:
         write(given.out, "families", pd.concat(best))
 
 
-def more_held(table: pd.DataFrame, numbers: pd.DataFrame, hyper: list[str], permutations: int) -> pd.DataFrame:
-    """The score of each measure, and its p of the best of all, where three or all hyper-parameters are held constant.
-
-    Where all are, networks that differ in their seed alone are compared; of one seed there are none.
-    """
-    found = pd.DataFrame({"measure": [*numbers]}).set_index("measure")
+def three_held(table: pd.DataFrame, numbers: pd.DataFrame, hyper: list[str], permutations: int) -> pd.DataFrame:
+    """The score of each measure, and its p of the best of all, where three hyper-parameters are held constant."""
     levels = {name: table[name].to_numpy() for name in hyper}
     values = {name: numbers[name].to_numpy() for name in numbers}
-    for size in (3, len(hyper)) if table["seed"].nunique() > 1 else (3,):
-        statistic = ConditionalMutualInformation(sizes=(size,), self_pairs=False)
-        tested = against_chance(values, table["gap"].to_numpy(), levels, statistic, permutations)
-        said = "all" if size == len(hyper) else str(size)
-        found[[f"cmi_given_{said}", f"p_max_given_{said}"]] = tested.table.set_index("measure")
-        found[f"chance_given_{said}"] = tested.chance()
-    return found.reset_index()
+    statistic = ConditionalMutualInformation(sizes=(3,), self_pairs=False)
+    tested = against_chance(values, table["gap"].to_numpy(), levels, statistic, permutations)
+    return tested.table.assign(chance=tested.chance())
+
+
+def among_seeds(table: pd.DataFrame, numbers: pd.DataFrame, hyper: list[str], permutations: int) -> pd.DataFrame:
+    """Whether a measure tells which of two networks that differ in their seed alone has the wider gap.
+
+    ``tau`` is Kendall's τ-b over the pairs of networks of one setting, Σ s_m·s_g / √(Σ s_m²·Σ s_g²) with the signs s of
+    their differences in the measure and the gap. ``p`` is that of the measure alone, and ``p_max`` that of the largest
+    |τ| of all measures, when the measures of the networks of each setting are exchanged at random.
+    """
+    cells = cells_of(table, hyper)
+    one, other = np.triu_indices(len(table), 1)
+    one, other = (side[cells[one] == cells[other]] for side in (one, other))
+    values, gap = numbers.to_numpy(dtype=np.float64).T, table["gap"].to_numpy()
+    wider = np.sign(gap[one] - gap[other])
+
+    def taus(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        signs = np.sign(values[:, one] - values[:, other])
+        return signs @ wider / np.sqrt(np.maximum((signs**2).sum(axis=1), 1) * (wider**2).sum())
+
+    rng = np.random.default_rng(0)
+    found = taus(values)
+    chance = np.abs([taus(values[:, order_within(cells, rng)]) for _ in range(permutations)])
+    p, p_max = (permutation_p(np.abs(found), by) for by in (chance, chance.max(axis=1, keepdims=True)))
+    columns = {"measure": [*numbers], "pairs": len(one), "tau": found, "p": p, "p_max": p_max}
+    return pd.DataFrame(columns).assign(chance=np.quantile(chance.max(axis=1), 0.95))
 
 
 def best_of_families(ranking: pd.DataFrame, family: pd.Series) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 
 from assay import AssayError
-from assay.stats.rank_correlation import partial_spearman
+from assay.stats.residual_correlation import residual_spearman
 from assay.studies import (
     Scoring,
     affordable_controls,
@@ -65,7 +65,7 @@ def test_partial_correlations_are_those_of_the_single_function():
     columns = control_columns(table, HYPERPARAMETERS)
     measures = pd.DataFrame({"m": table["gap"] + 0.02 * rng.normal(size=54), "same": 1.0, "hole": np.nan})
     found = partial_correlations(measures, table["gap"], columns)
-    expected = partial_spearman(measures["m"].to_numpy(), table["gap"].to_numpy(), columns)
+    expected = residual_spearman(measures[["m"]].to_numpy().T, table["gap"].to_numpy(), columns)[0]
     assert found.loc["m", "partial_rho"] == expected
     assert found.loc["m", "partial_rho_low"] < expected < found.loc["m", "partial_rho_high"]
     assert found.drop(index="m").isna().all(axis=None)

@@ -45,7 +45,7 @@ NOTES = {
     "low": "lower end of a 95 % interval over networks",
     "budget": "how many inputs the measure was shown, and how often; more make it less noisy",
     "kind": "a measure, or a control: what is known without measuring",
-    "partial_rho": "Spearman's correlation with the target at equal training accuracy and hyper-parameters",
+    "partial_rho": "rank correlation with the target at equal training accuracy and hyper-parameters",
     "partial_p_max": "how often the largest such correlation of all these measures is as far from 0 by chance",
     "r2": "share of the gap's variance that is predicted in networks left out",
     "gap": "training accuracy minus test accuracy",

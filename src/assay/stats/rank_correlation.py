@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import atanh, factorial, sqrt, tanh
 from typing import Any
 
@@ -91,9 +92,16 @@ def spearman_interval(
 
 
 def spearman_intervals(
-    rows: Array, y: Array, given: Array | None = None, confidence: float = 0.95, groups: Array | None = None
+    rows: Array,
+    y: Array,
+    given: Array | None = None,
+    confidence: float = 0.95,
+    groups: Array | None = None,
+    correlations: Callable[[Array, Array, Array], Array] | None = None,
 ) -> Array:
     """`spearman_interval` of each row and y: rows × 2. What is held constant is looked at once for all rows.
+
+    ``correlations`` are of rows and y at equal values of what is given, if not the partial ones (`partial_spearman`).
 
     Example:
         >>> y = np.array([1.0, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10])
@@ -109,10 +117,15 @@ def spearman_intervals(
     if freedom < 2:
         return np.full((len(rows), 2), NAN)
     kept = [group != i for i in range(n)]
-    left_out = np.array([_rhos(rows[:, k], y[k], None if others is None else others[k]) for k in kept]).T
+    rhos_of = correlations or _partial
+
+    def rhos(rows: Array, y: Array, others: Array | None) -> Array:
+        return _plain(rows, y) if others is None else rhos_of(rows, y, others)
+
+    left_out = np.array([rhos(rows[:, k], y[k], None if others is None else others[k]) for k in kept]).T
     quantile = float(scipy.stats.t.ppf((1 + confidence) / 2, freedom))
-    rhos = _rhos(rows, y, others)
-    return np.array([_ends(rho, without, n, freedom, quantile) for rho, without in zip(rhos, left_out, strict=True)])
+    whole = rhos(rows, y, others)
+    return np.array([_ends(rho, without, n, freedom, quantile) for rho, without in zip(whole, left_out, strict=True)])
 
 
 def _ends(rho: float, left_out: Array, n: int, freedom: int, quantile: float) -> tuple[float, float]:
@@ -167,30 +180,15 @@ def _rho(x: Array, y: Array, given: Array | None) -> float:
     return spearman(x, y) if given is None else partial_spearman(x, y, given)
 
 
-def _rhos(rows: Array, y: Array, given: Array | None) -> Array:
-    """ρ of each row and y, or the partial one."""
-    return np.array([spearman(row, y) for row in rows]) if given is None else _partial(rows, y, given)
+def _plain(rows: Array, y: Array) -> Array:
+    return np.array([spearman(row, y) for row in rows])
 
 
 def _partial(rows: Array, y: Array, given: Array) -> Array:
     """Spearman's correlation of each row and y at equal values of other variables (`partial_spearman`)."""
-    *left, last = ranks_left(np.vstack([rows, y]), given)
-    told = [np.isfinite(values).all() and np.isfinite(last).all() for values in left]
-    return np.array([pearson(values, last) if is_told else NAN for values, is_told in zip(left, told, strict=True)])
-
-
-def ranks_left(rows: Array, given: Array) -> Array:
-    """What the ranks of each row have left after the ranks of other variables were fitted to them by least squares.
-
-    Args:
-        rows: Numbers, rows × n.
-        given: The other variables, n × k; a constant is fitted too.
-
-    Returns:
-        Rows × n; NaN where nothing but rounding is left.
-    """
-    design = np.column_stack([np.ones(rows.shape[1]), ranks(given.T).T])
-    ranked = ranks(rows).T
+    design = np.column_stack([np.ones(len(y)), ranks(given.T).T])
+    ranked = ranks(np.vstack([rows, y])).T
     left = ranked - design @ np.linalg.lstsq(design, ranked, rcond=None)[0]
     spread = np.linalg.norm(left, axis=0) / np.linalg.norm(ranked, axis=0)
-    return np.where(spread >= 1e-9, left, NAN).T
+    *some, last = (spread >= 1e-9).tolist()  # else what is left is rounding
+    return np.array([pearson(left[:, i], left[:, -1]) if last and more else NAN for i, more in enumerate(some)])

@@ -10,8 +10,11 @@ import numpy as np
 import pandas as pd
 
 from assay.core.errors import AssayError
-from assay.stats.partial_chance import partial_spearman_p_max
-from assay.stats.rank_correlation import partial_spearman, spearman_intervals
+from assay.stats.residual_correlation import (
+    residual_spearman,
+    residual_spearman_intervals,
+    residual_spearman_p_max,
+)
 from assay.studies.combined import left_out_prediction
 
 CONTROL = "control: "
@@ -130,7 +133,7 @@ def partial_correlations(
     flips: int = 500,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Spearman's correlation of each predictor with the target at equal controls, its 95 % interval, and its p.
+    """The rank correlation of each predictor with the target at equal controls, its 95 % interval, and its p.
 
     Args:
         predictors: One row per network, one column per predictor.
@@ -143,8 +146,8 @@ def partial_correlations(
 
     Returns:
         One row per predictor, by its name: ``partial_rho``, ``partial_rho_low``, ``partial_rho_high``
-        (`spearman_interval`), of this predictor alone, and ``partial_p_max``, its p against the largest of all
-        predictors by chance (`partial_spearman_p_max`); NaN where a predictor is missing in some network, or the
+        (`residual_spearman`), of this predictor alone, and ``partial_p_max``, its p against the largest of all
+        predictors by chance (`residual_spearman_p_max`); NaN where a predictor is missing in some network, or the
         controls leave nothing of it.
 
     Example:
@@ -161,10 +164,10 @@ def partial_correlations(
     values = predictors.to_numpy(dtype=np.float64).T
     told = np.isfinite(values).all(axis=1) & (values != values[:, :1]).any(axis=1) & (y != y[0]).any()
     if told.any():
-        rho = [partial_spearman(x, y, controls) for x in values[told]]
-        found.loc[told] = np.column_stack([rho, spearman_intervals(values[told], y, controls, groups=cells)])
+        rho = residual_spearman(values[told], y, controls)
+        found.loc[told] = np.column_stack([rho, residual_spearman_intervals(values[told], y, controls, cells)])
         if flips:
-            found.loc[told, "partial_p_max"] = partial_spearman_p_max(values[told], y, controls, cells, flips, seed)
+            found.loc[told, "partial_p_max"] = residual_spearman_p_max(values[told], y, controls, cells, flips, seed)
     return found
 
 

@@ -185,6 +185,8 @@ def test_what_is_said_of_margins_and_seeds_follows_from_the_tables():
     assert all(measure.startswith("normalised margin") for measure in more)
     of = kept["fashion"].loc[quartile]
     assert f"(−{-of['partial_rho']:.2f}, p {of['partial_p_max']:.3f}, corrected" in PAGE
+    assert f"with the gap (τ {of['tau']:.2f})" in PAGE
+    assert f"not beyond chance (p {THREE['fashion']['p_max'][quartile]:.2f})" in PAGE
     assert "have p {:.3f} and {:.3f})".format(*kept["fashion"].loc[more, "partial_p_max"]) in PAGE
     seeds = {name: TABLES[f"{name}_among_seeds"].set_index("measure") for name in ("fashion", "cifar10")}
     assert seeds["fashion"].index[seeds["fashion"]["p_max"] <= 0.05].tolist() == [quartile]

@@ -146,7 +146,7 @@ def _controls(
         said += f" At equal controls{equal} its rank correlation with the gap is {best['partial_rho']:.2f} ({ends})."
         if "partial_p_max" in ranking:
             kept = int((ranking["partial_p_max"] <= LEVEL).sum())
-            said += f" At equal controls {kept} of {_scored(ranking)} are correlated with it beyond the best of chance."
+            said += f" {kept} of {_scored(ranking)} are then correlated with it more than the largest is by chance."
     grade = "good" if beaten and is_good(best) else "open"
     return [(grade, "Is it more than training accuracy or a hyper-parameter says?", said)]
 

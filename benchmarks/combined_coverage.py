@@ -42,7 +42,7 @@ def usual(measures: np.ndarray, controls: np.ndarray, gap: np.ndarray, cells: np
     rng = np.random.default_rng(seed)
     folds = [rng.permutation(cells.max() + 1) % combined._FOLDS for _ in range(combined._REPEATS)]
     both, nothing = (
-        combined._errors(x, gap, cells, folds) for x in (np.hstack([controls, measures]), np.empty((len(gap), 0)))
+        combined._errors([x], gap, cells, folds) for x in (np.hstack([controls, measures]), np.empty((len(gap), 0)))
     )
     times = multinomial_counts(int(cells.max()) + 1, 200, seed)[:, cells]
     return float(1.96 * (1 - (times @ both) / (times @ nothing)).std(ddof=1))

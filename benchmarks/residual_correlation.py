@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import itertools
 from math import asin, pi
+from unittest.mock import patch
 
 import numpy as np
 
@@ -51,22 +52,14 @@ def ranks_first(measures: Array, gap: Array, controls: Array, cells: Array, seed
     basis = residual._basis(controls)
     ranked = ranks(np.vstack([measures, gap]))
     left = ranked - (ranked @ basis) @ basis.T
-    before = residual._left
-    residual._left = lambda *_: left
-    try:
+    with patch.object(residual, "_left", lambda *_: left):
         return residual.residual_spearman_p_max(measures, gap, controls, cells, FLIPS, seed)
-    finally:
-        residual._left = before
 
 
 def not_given_back(measures: Array, gap: Array, controls: Array, cells: Array, seed: int) -> Array:
     """The p of each measure if signs are turned of what is left as it is."""
-    before = residual._given_back
-    residual._given_back = lambda e, *_: e
-    try:
+    with patch.object(residual, "_given_back", lambda e, *_: e):
         return residual.residual_spearman_p_max(measures, gap, controls, cells, FLIPS, seed)
-    finally:
-        residual._given_back = before
 
 
 def permuted(measures: Array, gap: Array, controls: Array, cells: Array, seed: int) -> Array:

@@ -187,10 +187,8 @@ def tables(given: argparse.Namespace) -> None:
 
 def three_held(table: pd.DataFrame, numbers: pd.DataFrame, hyper: list[str], permutations: int) -> pd.DataFrame:
     """The score of each measure, and its p of the best of all, where three hyper-parameters are held constant."""
-    levels = {name: table[name].to_numpy() for name in hyper}
-    values = {name: numbers[name].to_numpy() for name in numbers}
     statistic = ConditionalMutualInformation(sizes=(3,), self_pairs=False)
-    tested = against_chance(values, table["gap"].to_numpy(), levels, statistic, permutations)
+    tested = against_chance(numbers.set_axis(table.index), table["gap"], table[hyper], statistic, permutations)
     return tested.table.assign(chance=tested.chance())
 
 

@@ -116,16 +116,15 @@ def spearman_intervals(
     freedom = n - 2 - held
     if freedom < 2:
         return np.full((len(rows), 2), NAN)
-    kept = [group != i for i in range(n)]
-    rhos_of = correlations or _partial
+    correlate = correlations or _partial
 
-    def rhos(rows: Array, y: Array, others: Array | None) -> Array:
-        return _plain(rows, y) if others is None else rhos_of(rows, y, others)
+    def rhos(kept: Array | slice) -> Array:
+        return _plain(rows[:, kept], y[kept]) if others is None else correlate(rows[:, kept], y[kept], others[kept])
 
-    left_out = np.array([rhos(rows[:, k], y[k], None if others is None else others[k]) for k in kept]).T
+    left_out = np.array([rhos(group != i) for i in range(n)]).T
     quantile = float(scipy.stats.t.ppf((1 + confidence) / 2, freedom))
-    whole = rhos(rows, y, others)
-    return np.array([_ends(rho, without, n, freedom, quantile) for rho, without in zip(whole, left_out, strict=True)])
+    each = zip(rhos(slice(None)), left_out, strict=True)
+    return np.array([_ends(rho, without, n, freedom, quantile) for rho, without in each])
 
 
 def _ends(rho: float, left_out: Array, n: int, freedom: int, quantile: float) -> tuple[float, float]:

@@ -115,9 +115,10 @@ def left_out_prediction(controls: Array | Sequence[Array], target: Array, cells:
     choices = [controls] if isinstance(controls, np.ndarray) else list(controls)
     numbers = _numbered(cells)
     folds = _divisions(np.random.default_rng(seed), int(numbers.max()) + 1)
-    deviations = [guess - mean for guess, mean in _predictions(choices, target, numbers, folds)]
-    mean: Array = np.mean(deviations, axis=0)
-    return mean
+    with threadpool_limits(1, user_api="blas"):  # as above
+        deviations = [guess - mean for guess, mean in _predictions(choices, target, numbers, folds)]
+    prediction: Array = np.mean(deviations, axis=0)
+    return prediction
 
 
 def _numbered(cells: Array) -> Array:

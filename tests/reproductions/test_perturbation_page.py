@@ -303,7 +303,9 @@ def test_the_sentences_on_comparisons_follow_from_their_tables():
     assert not (COMPARED["fashion"]["p_max"] <= 0.05).any() and not (TO_MIXUP["fashion"]["p_holm"] <= 0.05).any()
     assert not (mixup["p_max"] <= 0.05).any()  # neither Gi, nor the PCA, nor the penalty
     ahead = with_best.query("p_max <= 0.05")
-    assert (ahead["difference"] > 0).all() and f"ahead of {len(ahead)} of the {len(with_best) + 1} others" in PAGE
+    assert (
+        ahead["difference"] > 0
+    ).all() and f"penalty is ahead of {len(ahead)} of the {len(with_best) + 1} others" in PAGE
     better, worse = (mixup[(mixup["p_holm"] <= 0.05) & (s * mixup["difference"] > 0)] for s in (-1, 1))
     assert set(better.index) == {PENALTY, DROP} and f"it is ahead of {len(worse)} others" in PAGE
     assert {"pal inter ℓ=1", "manifold mixup"} <= set(worse.index)

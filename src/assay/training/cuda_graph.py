@@ -6,12 +6,36 @@ puts them back, so that a recorded training is the same training.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import gc
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor
 
 WARM_UP = 3  # steps before a graph is recorded: libraries choose their algorithms and workspaces
+_ONE_AT_A_TIME = threading.Lock()  # whether garbage is collected is a matter of the whole process
+
+
+@contextmanager
+def recording(graph: torch.cuda.CUDAGraph, **options: Any) -> Iterator[None]:
+    """Record what follows as a graph, while no garbage is collected: to free an older graph would end the recording.
+
+    Args:
+        graph: The graph to record.
+        options: More arguments of ``torch.cuda.graph``.
+    """
+    with _ONE_AT_A_TIME:
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            with torch.cuda.graph(graph, **options):
+                yield
+        finally:
+            if collects:
+                gc.enable()
 
 
 class Snapshot:
@@ -70,7 +94,7 @@ class RecordedStep:
                 self.step(self.batch)
         torch.cuda.current_stream(batch.device).wait_stream(warm_up_stream)
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
+        with recording(self.graph):
             self.step(self.batch)
         before.restore()
         torch.cuda.set_rng_state(random_state, batch.device)

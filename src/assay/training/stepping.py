@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from assay.core.determinism import Arithmetic, reproducible
 from assay.core.errors import first_line
-from assay.training.cuda_graph import WARM_UP, Snapshot
+from assay.training.cuda_graph import WARM_UP, Snapshot, recording
 
 log = logging.getLogger(__name__)
 
@@ -163,7 +163,7 @@ class Stepping(ABC):
                     self.at.zero_()
                     self.take_step()
                 self.at.zero_()
-                with torch.cuda.graph(graph, stream=self.stream, capture_error_mode="thread_local"):
+                with recording(graph, stream=self.stream, capture_error_mode="thread_local"):
                     self.take_step()
             self.graph = graph
         except RuntimeError as error:

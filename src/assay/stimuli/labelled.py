@@ -192,7 +192,7 @@ class Labelled:
         return self._chosen(order[np.argsort(turn, kind="stable")][:count])
 
     def _chosen(self, numbers: Array) -> Labelled:
-        chosen = {name: _rows(array, numbers) for name, array in self.arrays.items()}
+        chosen = {name: _read_only(_rows(array, numbers)) for name, array in self.arrays.items()}
         inputs = chosen if isinstance(self.inputs, Mapping) else chosen[""]
         return Labelled(inputs, self.labels[numbers], self.source, self.class_names)
 
@@ -216,7 +216,7 @@ def _accepted(values: Any, what: str) -> Array:
     if np.issubdtype(array.dtype, np.floating):
         if not np.isfinite(array).all():
             raise AssayError(f"{what} have NaN or infinite values")
-        array = array.astype(np.float32)
+        array = array.astype(np.float32, copy=array.flags.writeable)  # what nobody can change need not be copied
     elif np.issubdtype(array.dtype, np.integer) and array.dtype != np.uint8:
         array = array.astype(np.int64)
     elif array.dtype not in (np.uint8, np.bool_):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -16,6 +16,9 @@ from assay.core.errors import AssayError, nearest
 from assay.stimuli import families
 from assay.stimuli.pictures import Array
 from assay.stimuli.user_transformations import Transformation
+
+Magnitude = float | Tensor
+"""How much a batch is changed: a number for all its inputs, or one for each."""
 
 
 class Perturbation(ABC):
@@ -56,10 +59,10 @@ class Perturbation(ABC):
     def on(self, x: Tensor, drawn: Any) -> Callable[[Tensor], Tensor]:
         """Return the function α ↦ T_α(x), which takes one magnitude for each input."""
 
-    def on_stack(self, x: Tensor, drawn: Any) -> Callable[[Tensor], Tensor]:
-        """Return the function of k × N magnitudes that gives the k changed batches one after the other, k·N inputs."""
+    def on_stack(self, x: Tensor, drawn: Any) -> Callable[[Sequence[Magnitude]], Tensor]:
+        """Return the function of k magnitudes that gives the k changed batches one after the other, k·N inputs."""
         change = self.on(x, drawn)
-        return lambda magnitudes: torch.cat([change(row) for row in magnitudes])
+        return lambda magnitudes: torch.cat([change(_for_each_input(magnitude, x)) for magnitude in magnitudes])
 
 
 @dataclass(frozen=True)
@@ -125,10 +128,26 @@ class Mixup(Perturbation):
         other = x.index_select(0, torch.as_tensor(drawn, device=x.device))
         return lambda magnitudes: torch.lerp(x, other, _per_input(magnitudes, x))
 
-    def on_stack(self, x: Tensor, drawn: Array | Tensor) -> Callable[[Tensor], Tensor]:
-        """Return the function that mixes at all magnitudes in one operation."""
-        mix = self.on(x, drawn)
-        return lambda magnitudes: mix(magnitudes).flatten(0, 1)
+    def on_stack(self, x: Tensor, drawn: Array | Tensor) -> Callable[[Sequence[Magnitude]], Tensor]:
+        """Return the function that mixes at several magnitudes, each batch where the stack has its place.
+
+        With one number for all inputs a GPU mixes several times faster than with a number for each, and not slower than
+        it writes.
+        """
+        other = x.index_select(0, torch.as_tensor(drawn, device=x.device))
+        size, strides = x[0].numel(), torch.empty_like(x).stride()  # laid out in memory as x is, if x is rows on end
+        strides = strides if strides[0] == size else torch.empty(x.shape, device="meta").stride()
+
+        def mixed(magnitudes: Sequence[Magnitude]) -> Tensor:
+            weights = [_per_input(m, x) if isinstance(m, Tensor) else m for m in magnitudes]
+            if len(weights) == 1:
+                return torch.lerp(x, other, weights[0])
+            stack = x.new_empty_strided((len(weights) * len(x), *x.shape[1:]), strides)
+            for place, weight in zip(torch.split(stack, len(x)), weights, strict=True):
+                torch.lerp(x, other, weight, out=place)
+            return stack
+
+        return mixed
 
 
 @dataclass(frozen=True)
@@ -266,8 +285,14 @@ def perturbation(named: str | Perturbation) -> Perturbation:
 
 
 def _per_input(magnitudes: Tensor, x: Tensor) -> Tensor:
-    """Return one magnitude for each input, or rows of such, shaped to multiply the batch."""
-    return magnitudes.to(x).reshape(*magnitudes.shape, *[1] * (x.dim() - 1))
+    """Return one magnitude for each input, shaped to multiply the batch."""
+    return magnitudes.to(x).reshape(-1, *[1] * (x.dim() - 1))
+
+
+def _for_each_input(magnitude: Magnitude, x: Tensor) -> Tensor:
+    if isinstance(magnitude, Tensor):
+        return magnitude
+    return torch.full((len(x),), magnitude, dtype=torch.float32, device=x.device)
 
 
 def _require_range(perturbation: Perturbation) -> None:

@@ -115,6 +115,41 @@ def test_equals_full_passes_with_the_output_replaced(monkeypatch, kind, perturba
     assert curve(table, "pal")[0] == pytest.approx(pal_score(alpha, expected[:-1]))
 
 
+def laid_out(kind: str) -> torch.Tensor:
+    x = torch.rand(6, 3, 4, 5, generator=torch.Generator().manual_seed(0))
+    return {
+        "rows": x,
+        "channels last": x.contiguous(memory_format=torch.channels_last),
+        "inputs innermost": x.permute(1, 2, 3, 0).contiguous().permute(3, 0, 1, 2),
+        "every second": x.repeat(2, 1, 1, 1)[::2],
+        "the same for all channels": x[:, :1].expand(6, 3, 4, 5),
+    }[kind]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    "kind", ["rows", "channels last", "inputs innermost", "every second", "the same for all channels"]
+)
+def test_mixing_at_several_magnitudes_is_mixing_at_each(kind, dtype):
+    x, partner = laid_out(kind).to(dtype), np.array([1, 0, 3, 2, 5, 4])
+    random = torch.linspace(0, 0.5, 6)
+    stack = Mixup("intra").on_stack(x, partner)([0.125, random, 0.4375])  # numbers that bfloat16 has
+    each = Mixup("intra").on(x, partner)
+    expected = torch.cat([each(torch.full((6,), 0.125)), each(random), each(torch.full((6,), 0.4375))])
+    # One rounding more or less, since processors multiply and add in one step or in two.
+    torch.testing.assert_close(stack, expected, rtol=2 * torch.finfo(dtype).eps, atol=torch.finfo(dtype).eps)
+    if kind == "channels last":
+        assert stack.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_inputs_held_on_the_device_are_those_of_every_batch(monkeypatch):
+    data, subject = pictures(), network("vgg", pictures())
+    measure = PerturbationResponse(data, ("intra", "noise"), (0, 1), magnitudes=5, batch_size=24, bootstrap=0)
+    batch_by_batch = measure(subject)
+    monkeypatch.setattr(perturbed, "room_for_inputs", lambda device: 2**30)
+    assert measure(subject).equals(batch_by_batch)
+
+
 def test_curves_together_equal_curves_alone():
     data = pictures()
     subject = network("resnet", data)

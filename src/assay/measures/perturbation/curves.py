@@ -16,7 +16,7 @@ from assay.core.errors import AssayError
 from assay.core.limits import BYTES, limit
 from assay.core.progress import report
 from assay.stimuli.labelled import Labelled
-from assay.stimuli.perturbations import Perturbation
+from assay.stimuli.perturbations import Magnitude, Perturbation
 from assay.subject.agreement import agree
 from assay.subject.anatomy import first_affine
 from assay.subject.classifier import checked_scores
@@ -34,6 +34,13 @@ def room(device: torch.device) -> int:
     times as large as its output, so it is a small part of the memory. On a CPU larger batches gain nothing.
     """
     return torch.cuda.get_device_properties(device).total_memory // 256 if device.type == "cuda" else 0
+
+
+def room_for_inputs(device: torch.device) -> int:
+    """Number of bytes of inputs that are copied to a device at once, and not batch by batch."""
+    if device.type != "cuda":
+        return 0
+    return min(torch.cuda.get_device_properties(device).total_memory // 16, limit(BYTES))
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,7 @@ def show_perturbed(
 class _Draws:
     """All that is drawn for a batch: its inputs, and for each perturbation the partners or noise, and the magnitudes.
 
-    ``alphas`` are magnitudes × inputs, those asked for without the one that changes nothing, and random ones last;
+    ``alphas`` are the magnitudes asked for without the one that changes nothing, and last a random one for each input;
     ``allowed`` says which inputs can be perturbed.
     """
 
@@ -100,27 +107,25 @@ class _Draws:
         self.labels = torch.from_numpy(labels).to(device)
         self.drawn: dict[Perturbation, Any] = {}
         self.allowed: dict[Perturbation, Array] = {}
-        self.alphas: dict[Perturbation, Tensor] = {}
+        self.alphas: dict[Perturbation, list[Magnitude]] = {}
         for perturbation, magnitudes in points.items():
             drawn, self.allowed[perturbation] = perturbation.draw(labels, rng)
             self.drawn[perturbation] = torch.from_numpy(drawn).to(device) if isinstance(drawn, np.ndarray) else drawn
             random = rng.uniform(perturbation.low, perturbation.high, len(rows))
-            given = [np.full(len(rows), alpha) for alpha in magnitudes if alpha != perturbation.identity]
-            self.alphas[perturbation] = torch.from_numpy(np.stack([*given, random])).to(device, torch.float32)
+            given = [float(np.float32(alpha)) for alpha in magnitudes if alpha != perturbation.identity]
+            self.alphas[perturbation] = [*given, torch.from_numpy(random).to(device, torch.float32)]
 
 
 def _shower(data: Labelled, rows: list[Array], device: torch.device) -> Callable[[int], Any]:
     """A function of a batch's number that gives its inputs; where they all fit into a GPU's memory, copied once."""
-    count = np.cumsum([0, *map(len, rows)])
-    most = torch.cuda.get_device_properties(device).total_memory // 16 if device.type == "cuda" else 0
-    most = min(most, limit(BYTES))
-    held = all(isinstance(array, np.ndarray) for array in data.arrays.values())
-    if not held or 4 * sum(array.size for array in data.arrays.values()) > most:
+    in_memory = all(isinstance(array, np.ndarray) for array in data.arrays.values())
+    if not in_memory or 4 * sum(array.size for array in data.arrays.values()) > room_for_inputs(device):
         return lambda number: data.shown(rows[number], device)
-    everything = data.shown(np.concatenate(rows), device)
+    everything = data.shown(device=device)  # in their order: a GPU picks rows faster than the host
+    of_batch = torch.split(torch.from_numpy(np.concatenate(rows)).to(device), [len(some) for some in rows])
 
     def show(number: int) -> Any:
-        part = slice(count[number], count[number + 1])
+        part = of_batch[number]
         return {k: v[part] for k, v in everything.items()} if isinstance(everything, dict) else everything[part]
 
     return show
@@ -267,7 +272,8 @@ class _Batch:
         """Outcomes at all magnitudes and, in the last row, at random ones."""
         change = perturbation.on_stack(cut.output, self.draws.drawn[perturbation])
         points, identity = self.points[perturbation], perturbation.identity
-        passes = torch.split(self.draws.alphas[perturbation], cut.at_once)
+        alphas = self.draws.alphas[perturbation]
+        passes = [alphas[i : i + cut.at_once] for i in range(0, len(alphas), cut.at_once)]
         parts = []
         for number, few in enumerate(passes):
             if number % 64 == 63:  # so many magnitudes that a batch takes long

@@ -7,7 +7,9 @@ hyper-parameters and every two together. Prints how often some measure has p ≤
 the same with ranks taken before the controls are taken out, as in partial Spearman correlation; with what the controls
 take out of a cell not given back; and with the residuals of cells permuted instead of turned (Freedman & Lane as it is
 commonly used). Then how often one measure that has something of the gap's noise is found among 59 others, and how often
-the interval of `residual_spearman_intervals` holds the rank correlation of the noise, (6/π)·arcsin(r/2).
+the interval of `residual_spearman_intervals` holds the rank correlation of the noise, (6/π)·arcsin(r/2). Last, why
+there is no p where controls leave fewer than ten degrees of freedom: how often some of 20 measures of noise would have
+p ≤ 0.05.
 """
 
 from __future__ import annotations
@@ -110,6 +112,15 @@ def main() -> None:
             held += int(low <= truth <= high)
         of = f"{seeds} networks a cell, effects of cells {of_cells:g}"
         print(f"intervals that hold a rank correlation of {truth:.2f}, {of}: {held / count:.2f}", flush=True)
+    for freedom, controls in itertools.product((2, 4, 6, 8, 10, 12), (2, 4)):
+        alarms = 0
+        for number in range(count):
+            rng = np.random.default_rng([number, freedom, controls])
+            n = freedom + controls + 1
+            data = rng.normal(size=(20, n)), rng.normal(size=n), rng.normal(size=(n, controls))
+            with patch.object(residual, "_LEAST", 0):
+                alarms += int(residual.residual_spearman_p_max(*data, None, FLIPS, number).min() <= 0.05)
+        print(f"{freedom} degrees of freedom beside {controls} controls: {alarms / count:.2f}", flush=True)
 
 
 if __name__ == "__main__":

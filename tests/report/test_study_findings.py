@@ -59,6 +59,21 @@ def test_of_few_networks_nothing_is_good_where_the_best_is_not_better_than_chanc
             assert "good" not in {tone for tone, question, _ in items if "together" not in question}
 
 
+def test_of_six_networks_no_p_at_equal_controls_is_given():
+    """Two degrees of freedom are left: some of 20 measures of noise would be called correlated in most corpora."""
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"network": list("abcdef"), "width": [1, 1, 1, 2, 2, 2], "decay": [0, 1, 2, 0, 1, 2]})
+    table = table.assign(gap=rng.normal(size=6), train_accuracy=0.9 + 0.1 * rng.random(6))
+    noise = pd.DataFrame(rng.normal(size=(6, 20)), index=table["network"]).rename(columns="m{}".format)
+    study = judge(table, noise, ["width", "decay"], Scoring(sizes=(1,), draws=60, permutations=99))
+    assert study.ranking["partial_p_max"].isna().all() and study.about["controls"].endswith("and training accuracy")
+    said = " ".join(answer for _, _, answer in study_findings(study.ranking, study.comparisons, study.about).items)
+    assert "too few to say whether that is more than chance" in said and "nan" not in said
+    assert "given any 1 hyper-parameter," in said and "more than some 1 hyper-parameter would" in said
+    without = judge(table.drop(columns="train_accuracy"), noise, ["width", "decay"], Scoring(sizes=(1,), draws=0))
+    assert without.about["controls"] == "each level of every hyper-parameter"
+
+
 def test_counts_of_measures_agree_and_what_differs_is_said():
     """Of nine measures one is missing in a network and one is the same in all: eight are scored, seven compared."""
     rng = np.random.default_rng(3)

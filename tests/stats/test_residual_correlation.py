@@ -106,6 +106,14 @@ def test_what_the_controls_explain_has_no_p():
     assert np.isfinite(residual_spearman_p_max(rows[:2], y, own, group, flips=20)).all()
 
 
+@pytest.mark.parametrize(("n", "told"), [(12, False), (13, True)])
+def test_of_fewer_than_ten_degrees_of_freedom_there_is_no_p(n, told):
+    """With two controls and a constant: of six samples of noise most would have a significant one."""
+    rng = np.random.default_rng(3)
+    p = residual_spearman_p_max(rng.normal(size=(20, n)), rng.normal(size=n), rng.normal(size=(n, 2)), flips=99)
+    assert np.isfinite(p).all() == told and np.isnan(p).all() == (not told)
+
+
 def test_shapes_that_do_not_fit_are_refused():
     rows, y, given, _ = data(4)
     with pytest.raises(AssayError, match="give rows × n, n and n × k"):

@@ -68,10 +68,9 @@ def _best(ranking: pd.DataFrame, about: dict[str, Any], controls: pd.DataFrame) 
     best, n = ranking.iloc[0], int(ranking["n"].iloc[0])
     low, high = best[f"{JUDGED_BY}_low"], best[f"{JUDGED_BY}_high"]
     spread = "" if pd.isna(low) else f" ({low:.3f} to {high:.3f})"
-    sizes = " or ".join(str(s) for s in about["sizes"])
     answer = (
-        f"{best['measure']}: CMI {best[JUDGED_BY]:.3f}{spread} of distinct networks given any {sizes} "
-        f"hyper-parameters, {best['cmi']:.3f} as PGDL scores it; Kendall's τ {best['tau']:.2f}; {n} networks."
+        f"{best['measure']}: CMI {best[JUDGED_BY]:.3f}{spread} of distinct networks given {_given(about, 'any')}, "
+        f"{best['cmi']:.3f} as PGDL scores it; Kendall's τ {best['tau']:.2f}; {n} networks."
     )
     if "p_max" not in ranking:
         unknown = "Not tested: study the corpus again, with permutations."
@@ -80,14 +79,23 @@ def _best(ranking: pd.DataFrame, about: dict[str, Any], controls: pd.DataFrame) 
     above = tested[tested["p_max"] <= LEVEL]
     together = measures_and_controls(len(tested), int(controls["p_max"].notna().sum()))
     luck = (
-        f"{len(above)} of {_scored(ranking)} are: the best of {together} that say nothing more than some {sizes} "
-        f"hyper-parameters would reach a CMI of {tested['chance'].iloc[0]:.3f} in 5 % of such corpora of {n} networks "
-        f"({about['permutations']} permutations). p of the best, for all of these at once: {best['p_max']:.3f}."
+        f"{len(above)} of {_scored(ranking)} are: the best of {together} that say nothing more than "
+        f"{_given(about, 'some')} would reach a CMI of {tested['chance'].iloc[0]:.3f} in 5 % of such corpora of {n} "
+        f"networks ({about['permutations']} permutations). p of the best, for all of these at once: "
+        f"{best['p_max']:.3f}."
     )
     return [
         ("good" if is_good(best) else "open", _BEST, answer),
         ("good" if len(above) else "open", _CHANCE, luck),
     ]
+
+
+def _given(about: dict[str, Any], which: str) -> str:
+    """The hyper-parameters that a score is given, in words: any two, some one, or none."""
+    sizes = " or ".join(str(s) for s in about["sizes"])
+    if about["sizes"] in ([0], (0,)):
+        return "no hyper-parameter"
+    return f"{which} {sizes} hyper-parameter{'s' * (tuple(about['sizes']) != (1,))}"
 
 
 def _better(ranking: pd.DataFrame, comparisons: pd.DataFrame) -> Item:
@@ -141,12 +149,15 @@ def _controls(
     said += f" {above} of {_scored(ranking)} have more CMI"
     said += f"; {best['measure']} is better than it." if beaten else "; the best of them is not told apart from it."
     if "partial_rho" in ranking and not pd.isna(best["partial_rho"]):
-        ends = f"{best['partial_rho_low']:.2f} to {best['partial_rho_high']:.2f}"
+        low, high = best["partial_rho_low"], best["partial_rho_high"]
+        ends = "" if pd.isna(low) or pd.isna(high) else f" ({low:.2f} to {high:.2f})"
         equal = f" ({about['controls']})" if "controls" in about else ""  # a study of before says nothing of them
-        said += f" At equal controls{equal} its rank correlation with the gap is {best['partial_rho']:.2f} ({ends})."
-        if "partial_p_max" in ranking:
+        said += f" At equal controls{equal} its rank correlation with the gap is {best['partial_rho']:.2f}{ends}."
+        if "partial_p_max" in ranking and ranking["partial_p_max"].notna().any():
             kept = int((ranking["partial_p_max"] <= LEVEL).sum())
             said += f" {kept} of {_scored(ranking)} are then correlated with it more than the largest is by chance."
+        elif "partial_p_max" in ranking:
+            said += " These networks are too few to say whether that is more than chance."
     grade = "good" if beaten and is_good(best) else "open"
     return [(grade, "Is it more than training accuracy or a hyper-parameter says?", said)]
 

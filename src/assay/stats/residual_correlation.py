@@ -14,6 +14,7 @@ from assay.stats.ranks import ranks
 Array = np.ndarray[Any, Any]
 NAN = float("nan")
 _NOTHING = 1e-9  # share that controls leave; less is rounding
+_LEAST = 10  # degrees of freedom that controls must leave for a p: of fewer, noise is called significant too often
 _DIGITS = 10  # of what is left, beside the spread of the values: more are rounding, and would break ties
 
 
@@ -74,7 +75,8 @@ def residual_spearman_p_max(
 
     The controls take more out of some groups than of others; (M_gg)^(−1/2) gives it back. Without it, where groups of
     three have effects of their own, some of 60 rows of noise has p ≤ 0.05 in 12 % of samples, with it in 5 to 7 %
-    (`benchmarks/residual_correlation.py`).
+    (`benchmarks/residual_correlation.py`). Where the controls leave fewer than ten degrees of freedom, noise is called
+    significant more often than that (of two degrees in most samples), and there is no p.
 
     Args:
         rows: The variables that are asked, rows × n: *all* of them, not only the best.
@@ -85,7 +87,7 @@ def residual_spearman_p_max(
         seed: Of the signs.
 
     Returns:
-        One p for each row; NaN where its correlation is undefined.
+        One p for each row; NaN where its correlation is undefined, and where too few degrees of freedom are left.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -104,7 +106,7 @@ def residual_spearman_p_max(
     x = np.array(left).reshape(rows.shape)
     told = np.isfinite(x).all(axis=1) & np.isfinite(e).all()
     p = np.full(len(rows), NAN)
-    if not told.any():
+    if not told.any() or len(y) - basis.shape[1] < _LEAST:
         return p
     x = x[told] / np.linalg.norm(x[told], axis=1, keepdims=True)
     group = np.arange(len(y)) if groups is None else np.unique(groups, return_inverse=True)[1].reshape(-1)

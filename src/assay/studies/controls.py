@@ -26,10 +26,10 @@ _AMOUNTS = {"none": 0.0, "partial": 0.5, "full": 1.0}
 Array = np.ndarray[Any, Any]
 Detail = Literal["linear", "factors", "pairs"]
 DETAILS: tuple[Detail, ...] = get_args(Detail)
-IN_WORDS: dict[Detail, str] = {
-    "linear": "each hyper-parameter as a number, and training accuracy",
-    "factors": "each level of every hyper-parameter, and training accuracy with its square",
-    "pairs": "each level of every hyper-parameter and of every two together, and training accuracy with its square",
+_IN_WORDS: dict[Detail, tuple[str, str]] = {
+    "linear": ("each hyper-parameter as a number", "training accuracy"),
+    "factors": ("each level of every hyper-parameter", "training accuracy with its square"),
+    "pairs": ("each level of every hyper-parameter and of every two together", "training accuracy with its square"),
 }
 _MOST_LEVELS = 8  # that a flag each is given to
 
@@ -125,6 +125,19 @@ def affordable_controls(table: pd.DataFrame, hyperparameters: list[str]) -> tupl
     return control_columns(table, hyperparameters), DETAILS[0]
 
 
+def in_words(table: pd.DataFrame, detail: Detail) -> str:
+    """What is held constant by the `control_columns` of a table, in words.
+
+    Example:
+        >>> in_words(pd.DataFrame({"depth": [1, 2], "train_accuracy": [0.9, 1.0]}), "linear")
+        'each hyper-parameter as a number, and training accuracy'
+        >>> in_words(pd.DataFrame({"depth": [1, 2]}), "factors")
+        'each level of every hyper-parameter'
+    """
+    hyper, accuracy = _IN_WORDS[detail]
+    return f"{hyper}, and {accuracy}" if TRAINING_ACCURACY in control_predictors(table, []) else hyper
+
+
 def partial_correlations(
     predictors: pd.DataFrame,
     target: pd.Series,
@@ -148,7 +161,7 @@ def partial_correlations(
         One row per predictor, by its name: ``partial_rho``, ``partial_rho_low``, ``partial_rho_high``
         (`residual_spearman`), of this predictor alone, and ``partial_p_max``, its p against the largest of all
         predictors by chance (`residual_spearman_p_max`); NaN where a predictor is missing in some network, or the
-        controls leave nothing of it.
+        controls leave nothing of it, the p also where they leave too little of the networks.
 
     Example:
         >>> rng = np.random.default_rng(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,20 +23,22 @@ from assay.studies.combined import combined_prediction
 from assay.studies.controls import (
     CONTROL,
     DETAILS,
-    IN_WORDS,
     affordable_controls,
     cells_of,
     control_columns,
     control_predictors,
+    in_words,
     partial_correlations,
 )
 from assay.studies.corpus.corpus import Corpus
+from assay.studies.corpus.known_accuracy import accuracy_doubt
 from assay.studies.ranking import JUDGED_BY, Scoring, rank
 from assay.studies.statistics.cmi import IncompleteGridWarning
 from assay.studies.statistics.combinations import first_component, mean, product
 from assay.studies.statistics.grid import checked
 from assay.studies.statistics.intervals import compare_measures
 
+log = logging.getLogger(__name__)
 Array = np.ndarray[Any, Any]
 FOLDER = "study"
 GI, PAL, MIXUP = (Predictor(quantity, "intra", "0") for quantity in ("gi", "pal", "end accuracy"))
@@ -118,6 +121,9 @@ def study(
             measure.check(first)
         except AssayError as error:
             raise AssayError(f"{first.name} × {label}: {error}") from error
+    doubts = [doubt] if (doubt := accuracy_doubt(corpus, first)) else []
+    for doubt in doubts:
+        log.warning("%s: %s", corpus.name, doubt)
     done = evaluate(corpus.subjects(), measures, run, processes=processes, ray=ray, plan=plan)
     found, keys, budgets = predictors_and_keys(done, measures, corpus.networks)
     directions = {name: key.direction for name, key in keys.items()}
@@ -130,7 +136,7 @@ def study(
         "train": corpus.train.description,
         "test": "not given" if test is None else test.description,
         "left_out": corpus.left_out["network"].tolist(),
-        "notes": list(corpus.notes),
+        "notes": [*corpus.notes, *doubts],
     }
     known = corpus.known.loc[corpus.networks]
     known.columns = pd.Index([f"{name} (table)" if name in found else str(name) for name in known])
@@ -177,7 +183,7 @@ def judge(
         "draws": scoring.draws,
         "permutations": scoring.permutations,
         "incomplete": _incomplete(gap, levels, scoring),
-        "controls": IN_WORDS[detail],
+        "controls": in_words(table, detail),
     }
     if named := [str(name) for name in predictors if str(name).startswith(CONTROL)]:
         raise AssayError(f"the measure {named[0]!r} begins as the names of controls do: rename it")

@@ -12,7 +12,7 @@ from assay.runs.run import Run
 from assay.studies.corpus.network_table import Columns, NetworkTable, read_network_table
 from assay.studies.prediction import Study, judge
 from assay.studies.ranking import Scoring
-from assay.studies.sizes import defined_sizes
+from assay.studies.sizes import defined_sizes, notes_on_sizes
 
 LEAST = 3  # networks; of two there is one order to tell
 
@@ -54,8 +54,7 @@ def score_table(
     table = networks.table.drop(columns=networks.predictors)
     if sizes is None:
         sizes = defined_sizes(table["gap"], table[networks.hyperparameters])
-        if sizes != Scoring().sizes:
-            notes.append(f"the hyper-parameters given at a time are {sizes[0]}: these networks do not allow 2")
+        notes += notes_on_sizes(sizes)
     scoring = Scoring(sizes=sizes, draws=draws, seed=seed)
     about = {"corpus": Path(path).name, "notes": notes}
     predictors = networks.table.set_index("network")[networks.predictors].astype(float)

@@ -28,3 +28,10 @@ def defined_sizes(gap: pd.Series, hyperparameters: pd.DataFrame) -> tuple[int, .
             continue
         return (size,)
     return (0,)
+
+
+def notes_on_sizes(sizes: tuple[int, ...]) -> list[str]:
+    """What a reader must know where fewer than two hyper-parameters are given at a time; nothing otherwise."""
+    if sizes[0] == 2:
+        return []
+    return [f"the hyper-parameters given at a time are {sizes[0]}: these networks do not allow 2"]

@@ -20,7 +20,7 @@ from assay.studies.corpus.plan import KEYS, CorpusPlan, corpus_plan
 from assay.studies.corpus.tabled import TableCorpus, TableSource
 from assay.studies.corpus.trained import TrainedCorpus
 from assay.studies.ranking import Scoring
-from assay.studies.sizes import defined_sizes
+from assay.studies.sizes import defined_sizes, notes_on_sizes
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,7 @@ def read_study_plan(
         with problems.watching(reading.entries["corpus"].where):
             sizes = defined_sizes(corpus.table["gap"], corpus.table[corpus.hyperparameters])
             scoring = replace(scoring, sizes=sizes)
+            corpus.read = replace(corpus.read, notes=(*corpus.notes, *notes_on_sizes(sizes)))
     key = "pgdl" if "pgdl" in reading.entries else "network" if isinstance(corpus, TrainedCorpus) else "corpus"
     return StudyPlan(
         corpus,

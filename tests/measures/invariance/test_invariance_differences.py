@@ -66,12 +66,23 @@ def test_what_cannot_be_compared_is_one_clear_sentence(measure):
     found = measure.measured(network("a", 10, 1))
     with pytest.raises(AssayError, match="no layer '9' was measured"):
         invariance_differences(found, found, "9")
+    with pytest.raises(AssayError, match=r"a DataFrame has no resamples to pair: give what Invariance\.measured"):
+        invariance_differences(found.table, found)  # type: ignore[arg-type]
     clips = {"a": np.random.default_rng(0).random((40, 8, 8), dtype=np.float32)}
     video = NaturalVideo({"other": Sequences.of(**clips)}, whitened=False)
     elsewhere = Invariance(video, firing_rate=0.1).measured(network("a", 10, 1))
     with pytest.raises(AssayError, match="share no transformation: time and other"):
         invariance_differences(found, elsewhere)
     assert np.isnan(invariance_differences(elsewhere, elsewhere)["low"]).all()  # one clip tells nothing
+
+
+def test_at_another_firing_rate_it_is_another_number(measure):
+    """It goes up to 1/G, so that reference networks at the usual G do not say how far seeds move it."""
+    (evidence,) = measure.evidence(measure.measured(network("a", 10, 1)))
+    assert evidence.quantity == "invariance to time, last layer, firing rate 0.1"
+    usual = Invariance(video_of(0), near_max=0.5)
+    (evidence,) = usual.evidence(usual.measured(network("a", 10, 1)))
+    assert evidence.quantity == "invariance to time, last layer"
 
 
 def test_networks_that_were_shown_other_clips_are_not_paired(measure):

@@ -92,6 +92,23 @@ def test_numbers_of_the_table_are_judged_beside_what_is_measured(folder):
     assert list(few.known) == ["flatness"]
 
 
+@pytest.mark.parametrize(("said", "doubted"), [(1.0, True), (0.4, False)])
+def test_a_network_that_is_right_far_less_often_than_its_table_says_is_doubted(folder, caplog, said, doubted):
+    """Random weights are right on a third of three classes; so are good ones whose inputs are prepared otherwise."""
+    rewrite(folder, lambda table: table.assign(train_accuracy=said))
+    plan = loaded(folder)
+    with code_in(folder):
+        found = study(plan.corpus, plan.measures, plan.run, plan.scoring)[1]
+    doubts = [note for note in found.about["notes"] if "preprocess" in note]
+    assert len(doubts) == doubted and ("preprocess" in caplog.text) == doubted
+    if doubted:
+        assert "w2d1 is right on" in doubts[0] and "the table says 100%" in doubts[0]
+
+
+def test_how_many_hyperparameters_are_given_is_said_where_it_is_not_two(folder):
+    assert any("given at a time are 1" in note for note in loaded(folder).corpus.notes)
+
+
 def test_networks_are_those_of_the_files(folder):
     corpus = loaded(folder).corpus
     subject = corpus.subject("w4d2")

@@ -55,6 +55,11 @@ def invariance_differences(
         assay.invariance_differences(found, found, "layer4", "layer1")
         ```
     """
+    for given in (one, other):
+        if not isinstance(given, Measured):
+            raise AssayError(
+                f"a {type(given).__name__} has no resamples to pair: give what Invariance.measured returns"
+            )
     first, second = (_rows_of(m, name) for m, name in ((one, layer), (other, other_layer)))
     shared = [name for name in first if name in second]
     if not shared:

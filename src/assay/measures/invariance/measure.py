@@ -144,7 +144,9 @@ class Invariance(Measure):
         for name, rows in table.groupby("transformation", sort=False):
             score = score_of(measured, int(str(rows["order"].idxmax())))
             most = score.n / firing_count(score.n, self.firing_rate) if score.n else inf
-            evidence.append(replace(score, quantity=f"invariance to {name}, last layer", most=most))
+            # At another firing rate the score is another number, of which reference networks know nothing.
+            at = "" if self.firing_rate == type(self).firing_rate else f", firing rate {self.firing_rate:g}"
+            evidence.append(replace(score, quantity=f"invariance to {name}, last layer{at}", most=most))
         return evidence
 
     def per_unit(self, subject: Subject) -> pd.DataFrame:

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from assay import (
     AugmentationRobustness,
@@ -42,11 +43,12 @@ from assay.core.determinism import Arithmetic
 from assay.stats.permutation import permutation_p
 from assay.stimuli import Family, Gratings, Images, Labelled, ParametricTest, camera_sequences, load_brain92
 from assay.studies import CorpusPlan, TrainedCorpus, load_corpus_plan, train_corpus
-from assay.studies.controls import cells_of
-from assay.studies.prediction import judge, predictors_and_keys
+from assay.studies.combined import combined_prediction
+from assay.studies.controls import ALL_TOGETHER, DETAILS, cells_of, control_columns, control_predictors
+from assay.studies.prediction import judge, predictors_and_keys, with_combinations
 from assay.studies.ranking import Scoring
 from assay.studies.statistics.chance import against_chance, order_within
-from assay.studies.statistics.cmi import ConditionalMutualInformation
+from assay.studies.statistics.cmi import ConditionalMutualInformation, conditional_mutual_information
 
 log = logging.getLogger("reproduce")
 HERE = Path(__file__).parent
@@ -133,7 +135,10 @@ def ask(name: str, seeds: list[int], given: argparse.Namespace) -> None:
     answers, about = asked(corpus, measures, given.processes)
     log.info("%s: asked in %.0f s", name, time.perf_counter() - start)
     write(given.out, f"{name}_predictors", about)
-    table = corpus.table.merge(answers, left_on="network", right_index=True)
+    parts = answers.drop(
+        columns=about["measure"][about["family"] == "combination"]
+    )  # which `tables` makes of all seeds
+    table = corpus.table.merge(parts, left_on="network", right_index=True)
     for seed, rows in table.groupby("seed"):
         write(given.out, f"{name}_{seed}", rows.assign(network=[f"{n}-{seed}" for n in rows["network"]]))
     took = {"training": trained, "asking": time.perf_counter() - start, "networks": len(corpus)}
@@ -167,7 +172,7 @@ def tables(given: argparse.Namespace) -> None:
         table = pd.concat([pd.read_csv(file) for file in files], ignore_index=True)
         plan = load_corpus_plan(HERE / f"{name}.yaml")
         hyper = [h for h in plan.grid if h in table and h != "seed" and table[h].nunique() > 1]
-        numbers = table.iloc[:, table.columns.get_loc("status") + 1 :].set_index(table["network"])
+        numbers = predictors_of(table)
         draws, permutations = (20, 19) if given.small else (1000, 1000)
         scoring = Scoring(draws=draws, permutations=permutations, test_size=60 if given.small else 10_000)
         about = pd.read_csv(given.out / "tables" / f"{name}_predictors.csv").fillna("").set_index("measure")
@@ -179,17 +184,75 @@ def tables(given: argparse.Namespace) -> None:
         if "cmi_distinct" in study.ranking:  # not of a few networks
             best.append(best_of_families(study.ranking, about["family"]).assign(corpus=name))
             write(given.out, f"{name}_three_held", three_held(table, numbers, hyper, permutations))
+            write(given.out, f"{name}_by_seed", by_seed(table, numbers, hyper))
+            write(given.out, f"{name}_by_family", by_family(table, numbers, hyper, about["family"]))
             if table["seed"].nunique() > 1:
                 write(given.out, f"{name}_among_seeds", among_seeds(table, numbers, hyper, 10 * permutations))
     if best:
         write(given.out, "families", pd.concat(best))
 
 
+def predictors_of(table: pd.DataFrame) -> pd.DataFrame:
+    """The predictors of all networks of a corpus, as they are scored.
+
+    Combinations are made here, since one of them compares networks with each other: all seeds must be there. Of
+    PAC-Bayes measures μ, which were asked with the largest set of training pictures, the bounds √(μ/(m − 1)) are taken,
+    m being the pictures that a network learned from: it differs between networks.
+    """
+    numbers = table.iloc[:, table.columns.get_loc("status") + 1 :].set_index(table["network"])
+    if "train_size" in table:
+        size = table["train_size"].to_numpy(dtype=np.float64)
+        for measure in numbers.filter(like="pac-bayes"):
+            of_size = (
+                0.0 if measure.endswith("flatness") else np.log(size / size.max())
+            )  # μ has log m, flatness has not
+            numbers[measure] = np.sqrt((numbers[measure] + of_size) / (size - 1))
+    return with_combinations(numbers)
+
+
 def three_held(table: pd.DataFrame, numbers: pd.DataFrame, hyper: list[str], permutations: int) -> pd.DataFrame:
-    """The score of each measure, and its p of the best of all, where three hyper-parameters are held constant."""
+    """The score of each measure, and its p of the best of all, where three hyper-parameters are held constant.
+
+    The last row is what all hyper-parameters together predict of networks of other settings.
+    """
     statistic = ConditionalMutualInformation(sizes=(3,), self_pairs=False)
-    tested = against_chance(numbers.set_axis(table.index), table["gap"], table[hyper], statistic, permutations)
+    numbers = numbers.set_axis(table.index).join(control_predictors(table, hyper, table["gap"]).filter([ALL_TOGETHER]))
+    tested = against_chance(numbers, table["gap"], table[hyper], statistic, permutations)
     return tested.table.assign(chance=tested.chance())
+
+
+def by_seed(table: pd.DataFrame, numbers: pd.DataFrame, hyper: list[str]) -> pd.DataFrame:
+    """The score of each measure among the networks of each seed alone."""
+    columns: dict[str, Any] = {"measure": [*numbers]}
+    for seed, rows in table.groupby("seed"):
+        of = numbers.loc[rows["network"]].to_numpy(dtype=np.float64).T
+        columns[f"seed_{seed}"] = [
+            conditional_mutual_information(x, rows["gap"].to_numpy(), rows[hyper], self_pairs=False) for x in of
+        ]
+    return pd.DataFrame(columns)
+
+
+def by_family(table: pd.DataFrame, numbers: pd.DataFrame, hyper: list[str], family: pd.Series) -> pd.DataFrame:
+    """How much more of the gap each family and the hyper-parameters explain than the hyper-parameters, cross-validated.
+
+    ``low`` and ``high`` are of one family; ``low_of_all`` and ``high_of_all`` hold for all families at once
+    (Bonferroni).
+    """
+    degrees = [control_columns(table, hyper, detail) for detail in DETAILS]
+    gap, cells = table["gap"].to_numpy(dtype=np.float64), cells_of(table, hyper)
+    rows = []
+    names = sorted(set(family))
+    for name in names:
+        values = numbers[family.index[family == name]].to_numpy(dtype=np.float64)
+        found = combined_prediction(values, degrees, gap, cells).set_index("of")
+        change = found.loc["difference"]
+        wider = (change["r2"] - change["low"]) * stats.t.ppf(1 - 0.025 / len(names), 9) / stats.t.ppf(0.975, 9)
+        rows.append({
+            "family": name, "measures": values.shape[1], "r2": found.loc["controls and measures", "r2"],
+            "difference": change["r2"], "low": change["low"], "high": change["high"],
+            "low_of_all": change["r2"] - wider, "high_of_all": change["r2"] + wider,
+        })  # fmt: skip
+    return pd.DataFrame(rows)
 
 
 def among_seeds(table: pd.DataFrame, numbers: pd.DataFrame, hyper: list[str], permutations: int) -> pd.DataFrame:

@@ -80,7 +80,7 @@ def test_the_sign_error_leaves_out_pairs_that_the_test_set_cannot_tell_apart(gri
         for n in (None, 400, 2)
     ]
     assert errors[1]["worst_sign_error"] == sign_error(-gap, gap, table, test_size=400).worst
-    assert "min_pairs" in errors[2]["worst_sign_error_status"] and "p_max" not in errors[0]
+    assert "surely differ in their gap" in errors[2]["worst_sign_error_status"] and "p_max" not in errors[0]
 
 
 def test_directions_travel_with_predictors():

@@ -65,7 +65,7 @@ def study(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Measure every network of a trained corpus, and rank the measures by how well they predict the gap."""
+    """Measure every network of a corpus, trained here or listed in a table, and rank what predicts the gap."""
     from assay.core.user_code import code_in
     from assay.report import write_report
     from assay.studies.prediction import study as run_study

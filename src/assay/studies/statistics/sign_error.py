@@ -104,6 +104,8 @@ class SignError(Statistic):
         if not len(pairs.i):
             raise AssayError("hyperparameters: no two networks differ in one alone, so there is no environment")
         effective = _effective(pairs, self._weights(gap, pairs), np.ones((1, len(pairs.i))))
+        if not effective.any():
+            raise AssayError("no two networks that differ in one hyper-parameter alone surely differ in their gap")
         if not (effective >= self.min_pairs).any():
             raise AssayError(
                 f"no environment has min_pairs={self.min_pairs:g} effective pairs, the most is {effective.max():.3g}: "

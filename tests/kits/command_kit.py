@@ -1,7 +1,8 @@
 """The real command line, each command in a process of its own, without importing torch for each.
 
-One process imports everything and runs nothing; each command is forked from it, with its own folder, environment and
-output. What a user's terminal adds to that, the installed script, has a test of its own in test_cli.py.
+One process imports everything, reads the source of all measures and runs nothing; each command is forked from it, with
+its own folder, environment and output. What a user's terminal adds to that, the installed script, has a test of its own
+in test_cli.py.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ import atexit, json, os, signal, sys, traceback
 sys.path[0] = os.path.dirname(sys.executable)  # the folder of the installed script, not the one in which it is run
 import torch._dynamo, assay, assay.broad, assay.plans.plan, assay.report, assay.studies, assay.training
 from assay.cli.main import main
+from assay.core.source_code import source_fingerprint
 import disk_kit
+
+for kind in assay.Measure.known().values():
+    source_fingerprint(kind.__module__)  # kept while no file changes: else each command would read them all
 
 for line in sys.stdin:
     order = json.loads(line)

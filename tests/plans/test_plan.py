@@ -116,6 +116,8 @@ def test_networks_of_nan_are_told_of_in_the_report(tmp_path):
 
 @pytest.mark.slow
 def test_released_networks_get_a_profile_on_real_footage(shared_data, tmp_path):
+    with np.load(shared_data / "coil20" / "coil20_64.npz") as objects:
+        np.savez(tmp_path / "objects.npz", images=objects["images"][::5, ::2])
     plan = {
         "run": "run",
         "subjects": [
@@ -135,7 +137,7 @@ def test_released_networks_get_a_profile_on_real_footage(shared_data, tmp_path):
                         "whitened": False,
                         "clips": {
                             "footage": {"folder": str(shared_data / "videos"), "size": 32, "color": "rgb", "stop": 20},
-                            "turntable": {"coil20": str(shared_data / "coil20" / "coil20_64.npz")},
+                            "turntable": {"coil20": "objects.npz"},
                         },
                     }
                 },

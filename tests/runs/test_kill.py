@@ -29,6 +29,9 @@ import os, signal, sys
 sys.path.insert(0, sys.argv[1])
 from measure_kit import Slow, subjects
 from assay import evaluate
+from assay.core.source_code import source_fingerprint
+
+source_fingerprint(Slow.__module__)  # kept while no file changes: else each process would read all that it depends on
 
 
 def die_after(files, calls):
@@ -50,7 +53,7 @@ def die_after(files, calls):
 
 
 # Each line asks for one process: a folder, and after how many files and calls it is killed. It is forked from this
-# one, which has imported everything and run nothing.
+# one, which has imported everything, read the measure's source and run nothing.
 for line in sys.stdin:
     folder, files, calls = line.split()
     child = os.fork()

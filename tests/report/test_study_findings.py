@@ -70,6 +70,9 @@ def test_of_six_networks_no_p_at_equal_controls_is_given():
     said = " ".join(answer for _, _, answer in study_findings(study.ranking, study.comparisons, study.about).items)
     assert "too few to say whether that is more than chance" in said and "nan" not in said
     assert "given any 1 hyper-parameter," in said and "more than some 1 hyper-parameter would" in said
+    alone = judge(table, noise, ["width", "decay"], Scoring(sizes=(0,), draws=60, permutations=99))
+    said = " ".join(answer for _, _, answer in study_findings(alone.ranking, alone.comparisons, alone.about).items)
+    assert "given no hyper-parameter," in said and "that say nothing would reach" in said
     without = judge(table.drop(columns="train_accuracy"), noise, ["width", "decay"], Scoring(sizes=(1,), draws=0))
     assert without.about["controls"] == "each level of every hyper-parameter"
 

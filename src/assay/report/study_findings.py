@@ -79,9 +79,10 @@ def _best(ranking: pd.DataFrame, about: dict[str, Any], controls: pd.DataFrame) 
     tested = ranking[ranking["p_max"].notna()]
     above = tested[tested["p_max"] <= LEVEL]
     together = measures_and_controls(len(tested), int(controls["p_max"].notna().sum()))
+    beyond = f" more than {_given(about, 'some')}" * (max(about["sizes"]) > 0)
     luck = (
-        f"{len(above)} of {_scored(ranking)} are: the best of {together} that say nothing more than "
-        f"{_given(about, 'some')} would reach a CMI of {tested['chance'].iloc[0]:.3f} in 5 % of such corpora of {n} "
+        f"{len(above)} of {_scored(ranking)} are: the best of {together} that say nothing{beyond} "
+        f"would reach a CMI of {tested['chance'].iloc[0]:.3f} in 5 % of such corpora of {n} "
         f"networks ({about['permutations']} permutations). p of the best, for all of these at once: "
         f"{best['p_max']:.3f}."
     )
@@ -94,7 +95,7 @@ def _best(ranking: pd.DataFrame, about: dict[str, Any], controls: pd.DataFrame) 
 def _given(about: dict[str, Any], which: str) -> str:
     """The hyper-parameters that a score is given, in words: any two, some one, or none."""
     sizes = " or ".join(str(s) for s in about["sizes"])
-    if about["sizes"] in ([0], (0,)):
+    if not any(about["sizes"]):
         return "no hyper-parameter"
     return f"{which} {sizes} hyper-parameter{'s' * (tuple(about['sizes']) != (1,))}"
 

@@ -131,8 +131,8 @@ class Mixup(Perturbation):
     def on_stack(self, x: Tensor, drawn: Array | Tensor) -> Callable[[Sequence[Magnitude]], Tensor]:
         """Return the function that mixes at several magnitudes, each batch where the stack has its place.
 
-        With one number for all inputs a GPU mixes several times faster than with a number for each, and not slower than
-        it writes.
+        A magnitude that is one number for all inputs is not made into a number for each, with which a GPU mixes several
+        times slower than it writes.
         """
         other = x.index_select(0, torch.as_tensor(drawn, device=x.device))
         size, strides = x[0].numel(), torch.empty_like(x).stride()  # laid out in memory as x is, if x is rows on end

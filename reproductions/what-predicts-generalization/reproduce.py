@@ -43,7 +43,7 @@ from assay.core.determinism import Arithmetic
 from assay.stats.permutation import permutation_p
 from assay.stimuli import Family, Gratings, Images, Labelled, ParametricTest, camera_sequences, load_brain92
 from assay.studies import CorpusPlan, TrainedCorpus, load_corpus_plan, train_corpus
-from assay.studies.combined import combined_prediction
+from assay.studies.combined import GROUPS, combined_prediction
 from assay.studies.controls import ALL_TOGETHER, DETAILS, cells_of, control_columns, control_predictors
 from assay.studies.prediction import judge, predictors_and_keys, with_combinations
 from assay.studies.ranking import Scoring
@@ -135,10 +135,8 @@ def ask(name: str, seeds: list[int], given: argparse.Namespace) -> None:
     answers, about = asked(corpus, measures, given.processes)
     log.info("%s: asked in %.0f s", name, time.perf_counter() - start)
     write(given.out, f"{name}_predictors", about)
-    parts = answers.drop(
-        columns=about["measure"][about["family"] == "combination"]
-    )  # which `tables` makes of all seeds
-    table = corpus.table.merge(parts, left_on="network", right_index=True)
+    combined = about["measure"][about["family"] == "combination"]  # which `tables` makes of all seeds
+    table = corpus.table.merge(answers.drop(columns=combined), left_on="network", right_index=True)
     for seed, rows in table.groupby("seed"):
         write(given.out, f"{name}_{seed}", rows.assign(network=[f"{n}-{seed}" for n in rows["network"]]))
     took = {"training": trained, "asking": time.perf_counter() - start, "networks": len(corpus)}
@@ -196,17 +194,15 @@ def predictors_of(table: pd.DataFrame) -> pd.DataFrame:
     """The predictors of all networks of a corpus, as they are scored.
 
     Combinations are made here, since one of them compares networks with each other: all seeds must be there. Of
-    PAC-Bayes measures μ, which were asked with the largest set of training pictures, the bounds √(μ/(m − 1)) are taken,
-    m being the pictures that a network learned from: it differs between networks.
+    PAC-Bayes measures μ, which were asked with the largest set of training pictures, the bounds √(μ/(m − 1)) are taken
+    where the number m of pictures that a network learned from differs between networks.
     """
     numbers = table.iloc[:, table.columns.get_loc("status") + 1 :].set_index(table["network"])
     if "train_size" in table:
         size = table["train_size"].to_numpy(dtype=np.float64)
         for measure in numbers.filter(like="pac-bayes"):
-            of_size = (
-                0.0 if measure.endswith("flatness") else np.log(size / size.max())
-            )  # μ has log m, flatness has not
-            numbers[measure] = np.sqrt((numbers[measure] + of_size) / (size - 1))
+            has_log = not measure.endswith("flatness")  # log m is a part of the others
+            numbers[measure] = np.sqrt((numbers[measure] + has_log * np.log(size / size.max())) / (size - 1))
     return with_combinations(numbers)
 
 
@@ -242,11 +238,12 @@ def by_family(table: pd.DataFrame, numbers: pd.DataFrame, hyper: list[str], fami
     gap, cells = table["gap"].to_numpy(dtype=np.float64), cells_of(table, hyper)
     rows = []
     names = sorted(set(family))
+    levels = [1 - 0.025 / len(names), 0.975]
     for name in names:
         values = numbers[family.index[family == name]].to_numpy(dtype=np.float64)
         found = combined_prediction(values, degrees, gap, cells).set_index("of")
         change = found.loc["difference"]
-        wider = (change["r2"] - change["low"]) * stats.t.ppf(1 - 0.025 / len(names), 9) / stats.t.ppf(0.975, 9)
+        wider = (change["r2"] - change["low"]) * np.divide(*stats.t.ppf(levels, GROUPS - 1))
         rows.append({
             "family": name, "measures": values.shape[1], "r2": found.loc["controls and measures", "r2"],
             "difference": change["r2"], "low": change["low"], "high": change["high"],

@@ -68,8 +68,8 @@ def _best(ranking: pd.DataFrame, about: dict[str, Any], controls: pd.DataFrame) 
     best, n = ranking.iloc[0], int(ranking["n"].iloc[0])
     low, high = best[f"{JUDGED_BY}_low"], best[f"{JUDGED_BY}_high"]
     spread = "" if pd.isna(low) else f" ({low:.3f} to {high:.3f})"
-    known = "p_max" in ranking and not is_good(best)
-    answer = "None can be told from chance. The highest score has " * known + (
+    by_chance = "p_max" in ranking and not is_good(best)
+    answer = "None can be told from chance. The highest score has " * by_chance + (
         f"{best['measure']}: CMI {best[JUDGED_BY]:.3f}{spread} of distinct networks given {_given(about, 'any')}, "
         f"{best['cmi']:.3f} as PGDL scores it; Kendall's τ {best['tau']:.2f}; {n} networks."
     )

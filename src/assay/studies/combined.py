@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 PENALTIES = np.logspace(-4, 3, 15)  # per network, of standardised columns
 _FOLDS = 5
 _REPEATS = 5
-_GROUPS = 10  # of cells that the jackknife leaves out
+GROUPS = 10  # of cells that the jackknife leaves out
 
 
 def combined_prediction(
@@ -75,15 +75,15 @@ def _judged(columns: Mapping[str, list[Array]], target: Array, numbers: Array, s
     rng = np.random.default_rng(seed)
     folds = _divisions(rng, count)
     whole = _explained(columns, target, numbers, folds)
-    group = (rng.permutation(count) % _GROUPS)[numbers]
+    group = (rng.permutation(count) % GROUPS)[numbers]
     parts = []
-    for left_out in range(_GROUPS):
-        report("what all measures explain together", left_out, _GROUPS)
+    for left_out in range(GROUPS):
+        report("what all measures explain together", left_out, GROUPS)
         kept = group != left_out
         some = {name: [x[kept] for x in of] for name, of in columns.items()}
         parts.append(_explained(some, target[kept], numbers[kept], folds))
-    spread = np.sqrt((_GROUPS - 1) * np.var(parts, axis=0))
-    reach = float(scipy.stats.t.ppf(0.975, _GROUPS - 1))
+    spread = np.sqrt((GROUPS - 1) * np.var(parts, axis=0))
+    reach = float(scipy.stats.t.ppf(0.975, GROUPS - 1))
     rows = []
     for name, r2, se in zip([*columns, "difference"], whole, spread, strict=True):
         used = max(x.shape[1] for x in columns.get(name, columns["measures"]))

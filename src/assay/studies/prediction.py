@@ -31,7 +31,7 @@ from assay.studies.controls import (
     partial_correlations,
 )
 from assay.studies.corpus.corpus import Corpus
-from assay.studies.corpus.known_accuracy import accuracy_doubt
+from assay.studies.corpus.known_accuracy import accuracy_doubts
 from assay.studies.ranking import JUDGED_BY, Scoring, rank
 from assay.studies.statistics.cmi import IncompleteGridWarning
 from assay.studies.statistics.combinations import first_component, mean, product
@@ -121,7 +121,7 @@ def study(
             measure.check(first)
         except AssayError as error:
             raise AssayError(f"{first.name} × {label}: {error}") from error
-    doubts = [doubt] if (doubt := accuracy_doubt(corpus, first)) else []
+    doubts = accuracy_doubts(corpus, first)
     for doubt in doubts:
         log.warning("%s: %s", corpus.name, doubt)
     done = evaluate(corpus.subjects(), measures, run, processes=processes, ray=ray, plan=plan)

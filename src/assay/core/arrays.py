@@ -14,6 +14,8 @@ from torch import Tensor
 from assay.core.errors import AssayError
 from assay.core.limits import BYTES, limit, require_bytes
 
+_LOCKED = 2**26  # bytes of a batch that are locked in their place while they are copied to a GPU
+
 
 def channels_last(x: Tensor) -> Tensor:
     """Pictures N×C×H×W with the channels of a pixel side by side in memory; other tensors stay as they are.
@@ -105,6 +107,18 @@ def as_tensor(values: Any) -> Tensor:
     """A tensor of what is given, without a copy but where it is an array that must not be written to."""
     read_only = isinstance(values, np.ndarray) and not values.flags.writeable
     return torch.as_tensor(values.copy() if read_only else values)
+
+
+def copied_to(device: torch.device | str, values: Any) -> Tensor:
+    """A tensor of what is given, on a device; for the copy of a batch to a GPU the host does not wait.
+
+    A plain copy to a GPU waits until the GPU has done all that it was given before. One from memory that is locked in
+    its place does not. Locking takes memory away from everything else, so only what is small is copied so.
+    """
+    tensor = as_tensor(values)
+    if torch.device(device).type != "cuda" or tensor.nbytes > _LOCKED:
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
 
 
 def real_parts(values: Tensor) -> Tensor:

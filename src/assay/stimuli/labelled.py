@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from assay.core.arrays import as_tensor
+from assay.core.arrays import copied_to
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
 from assay.core.limits import BYTES, limit, require_array, require_bytes
@@ -152,14 +152,23 @@ class Labelled:
         for name, array in self.arrays.items():
             what = f"{count} inputs of {self.source} in one batch, each {_shape_in_words(name, array)},"
             require_array(what, (count, *array.shape[1:]))
-            inputs = as_tensor(array[numbers]).to(device)
+            inputs = copied_to(device, array[numbers])
             shown[name] = inputs.float() / 255 if inputs.dtype == torch.uint8 else inputs
         return shown if isinstance(self.inputs, Mapping) else shown[""]
 
     def sample(self, count: int | None, seed: int = 0) -> Labelled:
         """Draw ``count`` inputs in random order, without repetition; all if ``None`` or if there are no more."""
-        order = np.random.default_rng(seed).permutation(len(self))[:count]
-        return self._chosen(order)
+        return self._chosen(self.drawn(count, seed))
+
+    def drawn(self, count: int | None, seed: int = 0) -> Array:
+        """The numbers of the inputs of `sample`, for whoever shows them batch by batch and needs no copy of them all.
+
+        Example:
+            >>> data = Labelled(np.eye(5, dtype=np.float32), np.arange(5))
+            >>> np.array_equal(data.sample(3).labels, data.labels[data.drawn(3)])
+            True
+        """
+        return np.random.default_rng(seed).permutation(len(self))[:count]
 
     def each(self, count: int) -> Labelled:
         """Return the first ``count`` inputs of each class, in their order."""

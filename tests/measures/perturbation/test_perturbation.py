@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from assay import AssayError, PerturbationResponse, Subject, gi_score, pal_score
 from assay.core.determinism import reproducible
 from assay.measures.perturbation import curves as perturbed
-from assay.measures.perturbation.curves import batches
+from assay.measures.perturbation.curves import batches, show_perturbed
 from assay.networks import VGG, small_resnet
 from assay.stimuli import Labelled, Mixup, Noise, Transformed
 
@@ -142,12 +142,22 @@ def test_mixing_at_several_magnitudes_is_mixing_at_each(kind, dtype):
         assert stack.is_contiguous(memory_format=torch.channels_last)
 
 
-def test_inputs_held_on_the_device_are_those_of_every_batch(monkeypatch):
-    data, subject = pictures(), network("vgg", pictures())
-    measure = PerturbationResponse(data, ("intra", "noise"), (0, 1), magnitudes=5, batch_size=24, bootstrap=0)
-    batch_by_batch = measure(subject)
-    monkeypatch.setattr(perturbed, "room_for_inputs", lambda device: 2**30)
-    assert measure(subject).equals(batch_by_batch)
+def test_partners_lie_in_memory_as_the_inputs_do(monkeypatch):
+    """A GPU mixes what lies alike three times faster, and an index gives rows of channels one after another."""
+    x = laid_out("channels last")
+    mixed, lerp = [], torch.lerp
+    monkeypatch.setattr(torch, "lerp", lambda a, b, *args, **kw: mixed.append((a, b)) or lerp(a, b, *args, **kw))
+    Mixup("intra").on_stack(x, np.array([1, 0, 3, 2, 5, 4]))([0.1, 0.2])
+    assert len(mixed) == 2 and all(a.stride() == b.stride() for a, b in mixed)
+
+
+def test_a_sample_is_shown_as_a_data_set_of_its_own_would_be():
+    data = pictures()
+    subject = network("vgg", data)
+    measure = PerturbationResponse(data, ("intra", "noise"), 0, magnitudes=3, samples=40, batch_size=24, seed=3)
+    of_all, points = measure.curves(subject), {p: measure.points(p) for p in measure.perturbations}
+    for pair, alone in show_perturbed(subject, data.sample(40, 3), points, {0: None}, 24, 3).items():
+        assert np.array_equal(alone.right, of_all[pair].right)
 
 
 def test_curves_together_equal_curves_alone():

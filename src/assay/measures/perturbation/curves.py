@@ -11,9 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.core.arrays import varied_input, with_varied_input
+from assay.core.arrays import copied_to, varied_input, with_varied_input
 from assay.core.errors import AssayError
-from assay.core.limits import BYTES, limit
 from assay.core.progress import report
 from assay.stimuli.labelled import Labelled
 from assay.stimuli.perturbations import Magnitude, Perturbation
@@ -36,13 +35,6 @@ def room(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).total_memory // 256 if device.type == "cuda" else 0
 
 
-def room_for_inputs(device: torch.device) -> int:
-    """Number of bytes of inputs that are copied to a device at once, and not batch by batch."""
-    if device.type != "cuda":
-        return 0
-    return min(torch.cuda.get_device_properties(device).total_memory // 16, limit(BYTES))
-
-
 @dataclass(frozen=True)
 class Curve:
     """Whether each input was classified rightly at each magnitude, and (in the last row) at random magnitudes.
@@ -57,7 +49,13 @@ class Curve:
 
 
 def show_perturbed(
-    subject: Subject, data: Labelled, points: Points, layers: Mapping[Any, str | None], size: int, seed: int
+    subject: Subject,
+    data: Labelled,
+    points: Points,
+    layers: Mapping[Any, str | None],
+    size: int,
+    seed: int,
+    sample: Array | None = None,
 ) -> dict[tuple[Perturbation, Any], Curve]:
     """Show a network all data at all magnitudes of all perturbations, at all layers asked for.
 
@@ -68,67 +66,50 @@ def show_perturbed(
         layers: Names of the layers whose outputs are perturbed, by key; None is the input.
         size: Number of inputs in a batch.
         seed: Seed of the random batches, partners, noise and magnitudes.
+        sample: The numbers of the inputs to show; all if None.
 
     Returns:
         The curve of each perturbation and key of a layer.
     """
     rng = np.random.default_rng(seed)
+    sample = np.arange(len(data)) if sample is None else sample
+    labels = data.labels[sample]
     cuts = _Cuts(subject)
-    # All is drawn first: a copy to a GPU waits for everything that the GPU has still to do.
-    drawn = [_Draws(data.labels[rows], rows, points, rng, subject.device) for rows in batches(data.labels, size, rng)]
-    show = _shower(data, [draws.rows for draws in drawn], subject.device)
     right: dict[Any, list[Tensor]] = {(perturbation, key): [] for key in layers for perturbation in points}
+    allowed: dict[Perturbation, list[Array]] = {perturbation: [] for perturbation in points}
     done = 0
     with subject.showing():
-        for number, draws in enumerate(drawn):
-            batch = _Batch(cuts, show(number), draws, points)
+        for rows in batches(labels, size, rng):  # drawn and copied while a GPU is at work on the batch before
+            draws = _Draws(labels[rows], points, rng, subject.device)
+            batch = _Batch(cuts, data.shown(sample[rows], subject.device), draws, points)
             for key, name in layers.items():
                 for perturbation, outcomes in batch.outcomes(name):
                     right[perturbation, key].append(outcomes)
-            done += len(draws.rows)
-            report(f"{subject.name}: perturbed", done, len(data))
-    allowed = {
-        perturbation: np.concatenate([draws.allowed[perturbation] for draws in drawn]) for perturbation in points
-    }
-    return {pair: _curve(outcomes, allowed[pair[0]]) for pair, outcomes in right.items()}
+            for perturbation in points:
+                allowed[perturbation].append(draws.allowed[perturbation])
+            done += len(rows)
+            report(f"{subject.name}: perturbed", done, len(sample))
+    return {pair: _curve(outcomes, np.concatenate(allowed[pair[0]])) for pair, outcomes in right.items()}
 
 
 class _Draws:
-    """All that is drawn for a batch: its inputs, and for each perturbation the partners or noise, and the magnitudes.
+    """All that is drawn for a batch: for each perturbation the partners or noise, and the magnitudes.
 
     ``alphas`` are the magnitudes asked for without the one that changes nothing, and last a random one for each input;
     ``allowed`` says which inputs can be perturbed.
     """
 
-    def __init__(
-        self, labels: Array, rows: Array, points: Points, rng: np.random.Generator, device: torch.device
-    ) -> None:
-        self.rows = rows
-        self.labels = torch.from_numpy(labels).to(device)
+    def __init__(self, labels: Array, points: Points, rng: np.random.Generator, device: torch.device) -> None:
+        self.labels = copied_to(device, labels)
         self.drawn: dict[Perturbation, Any] = {}
         self.allowed: dict[Perturbation, Array] = {}
         self.alphas: dict[Perturbation, list[Magnitude]] = {}
         for perturbation, magnitudes in points.items():
             drawn, self.allowed[perturbation] = perturbation.draw(labels, rng)
-            self.drawn[perturbation] = torch.from_numpy(drawn).to(device) if isinstance(drawn, np.ndarray) else drawn
-            random = rng.uniform(perturbation.low, perturbation.high, len(rows))
+            self.drawn[perturbation] = copied_to(device, drawn) if isinstance(drawn, np.ndarray) else drawn
+            random = rng.uniform(perturbation.low, perturbation.high, len(labels)).astype(np.float32)
             given = [float(np.float32(alpha)) for alpha in magnitudes if alpha != perturbation.identity]
-            self.alphas[perturbation] = [*given, torch.from_numpy(random).to(device, torch.float32)]
-
-
-def _shower(data: Labelled, rows: list[Array], device: torch.device) -> Callable[[int], Any]:
-    """A function of a batch's number that gives its inputs; where they all fit into a GPU's memory, copied once."""
-    in_memory = all(isinstance(array, np.ndarray) for array in data.arrays.values())
-    if not in_memory or 4 * sum(array.size for array in data.arrays.values()) > room_for_inputs(device):
-        return lambda number: data.shown(rows[number], device)
-    everything = data.shown(device=device)  # in their order: a GPU picks rows faster than the host
-    of_batch = torch.split(torch.from_numpy(np.concatenate(rows)).to(device), [len(some) for some in rows])
-
-    def show(number: int) -> Any:
-        part = of_batch[number]
-        return {k: v[part] for k, v in everything.items()} if isinstance(everything, dict) else everything[part]
-
-    return show
+            self.alphas[perturbation] = [*given, copied_to(device, random)]
 
 
 def require_varied(subject: Subject, batch: Any) -> Tensor:

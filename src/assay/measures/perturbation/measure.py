@@ -166,10 +166,11 @@ class PerturbationResponse(Measure):
     def curves(self, subject: Subject) -> dict[tuple[Perturbation, Depth], Curve]:
         """Show the sample at every magnitude: whether each input was classified rightly, batch after batch."""
         self.check(subject)
-        data = self.data.sample(self.samples, self.seed)
+        sample = self.data.drawn(self.samples, self.seed)
         points = {perturbation: self.points(perturbation) for perturbation in self.perturbations}
         where = {layer: self._where(subject, layer) for layer in self.layers}
-        return show_perturbed(subject, data, points, where, batch_size(subject, self.batch_size), self.seed)
+        size = batch_size(subject, self.batch_size)
+        return show_perturbed(subject, self.data, points, where, size, self.seed, sample)
 
     def table(self, subject: Subject, curves: Mapping[tuple[Perturbation, Depth], Curve]) -> pd.DataFrame:
         """The table of accuracies and scores of curves that were already measured."""

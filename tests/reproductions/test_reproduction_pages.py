@@ -172,24 +172,43 @@ def test_the_convolutional_network_is_as_the_page_says():
     of_all, of_best = (usual[usual["of"] == of] for of in ("all units", "best units"))
     mean = of_all.groupby("transformation")[["other_score", "score", "difference"]].mean()
     clear = of_all.groupby("transformation")["clear"].sum()
-    fits = TABLE["c_cdbn_gabor_fits"]["r2"]
+    fits, layers, swept = (TABLE[name] for name in ("c_cdbn_gabor_fits", "c_cdbn_layers", "c_cdbn_sweep"))
 
     def moved(transformation: str, epochs: int, near_max: float) -> str:
         of = pairs[(pairs["transformation"] == transformation) & (pairs["of"] == "all units")]
         of = of[(of["epochs"] == epochs) & (of["near_max"] == near_max)]
         return f"{of['other_score'].mean():.1f} → {of['score'].mean():.1f}"
 
+    video = layers[(layers["layer"] == "stack.0") & (layers["test"] == "video") & (layers["epochs"] == 60)]
+    others = ["learning_rate", "sigma", "target_1", "target_2"]
+    by_decay = swept.pivot(index=others, columns="decay_1", values="criterion")
     said([
         *(f"| {mean.loc[t, 'other_score']:.1f} | {mean.loc[t, 'score']:.1f} | " for t in mean.index),
         *(f"{mean.loc[t, 'difference']:+.1f}".replace("-", "−") for t in mean.index),
-        moved("orientation", 180, 0.1), moved("orientation", 60, 1),
-        f"median r² {fits.median():.2f}, {(fits > 0.8).sum()} of 24 above 0.8",
+        moved("orientation", 120, 0.1), moved("orientation", 60, 1),
+        f"median r² {fits['r2'].median():.2f}, {(fits['r2'] > 0.8).sum()} of 24 above 0.8",
+        f"{(fits['frequency'] < 0.05).sum()} of the 24 are spots",
+        f"of 24 units, {video['tied'].min()} to {video['tied'].max()} in the video tests",
+        f"{len(swept)} settings", f"among the {swept['sparse'].sum()} settings",
+        f"at most {by_decay.diff(axis=1).abs().max(axis=None):.3f} of the criterion",
     ])  # fmt: skip
-    assert (clear[["phase", "translation", "rotation_3d_rendered", "orientation"]] == 3).all()
-    assert not clear[["frequency", "rotation_2d", "rotation_3d"]].any()
-    assert (of_all.set_index("transformation").loc["orientation", "high"] < 0).all()
-    best = of_best.groupby("transformation")["clear"].sum()
-    assert best[["translation", "rotation_3d_rendered", "orientation", "phase"]].tolist() == [2, 1, 2, 0]
+    assert (clear[["phase", "translation", "rotation_3d_rendered", "rotation_3d"]] == 3).all()
+    assert not clear[["frequency", "rotation_2d"]].any() and (clear[["footage", "orientation"]] == 2).all()
+    gain = (mean["score"] / mean["other_score"]).nlargest(2)
+    assert gain.index[0] == "rotation_3d_rendered" and mean["difference"].idxmax() == "rotation_3d_rendered"
+    assert (of_all[of_all["transformation"] == "orientation"]["difference"] < 0).all()
+    assert of_best.groupby("transformation")["clear"].sum().drop("orientation").sum() == 0
+    known = of_best[of_best["low"].notna()].groupby("transformation").size()
+    assert known.to_dict() == {"frequency": 3, "orientation": 1}
+    longer = pairs[(pairs["transformation"] == "orientation") & (pairs["of"] == "all units")].drop(
+        usual.index, errors="ignore"
+    )
+    assert not longer["clear"].any() and not swept["diverged"].any()
+    chosen = swept[swept["chosen"]].iloc[0]
+    assert chosen["criterion"] == swept[swept["sparse"]]["criterion"].max()
+    assert chosen[["learning_rate", "sigma", "target_2"]].tolist() == [0.01, 0.07, 0.03]
+    ends = swept[["learning_rate", "target_2"]].max().tolist(), swept["sigma"].min()
+    assert ends == ([0.01, 0.03], 0.07)
 
 
 def test_the_page_on_reviews_says_what_its_tables_say():

@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE  # tests start many processes, which need not c
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e ".[dev]"
 	touch $@
 
 demo: $(READY)
@@ -27,13 +27,14 @@ lint: $(READY)
 types: $(READY)
 	$(BIN)/mypy
 
-# Whole files go to processes, so that each fixture of a file is made once; the slow ones first (tests/conftest.py).
-# One process more than there are cores, because many tests wait for processes and servers; 4 at most.
+# Types are checked by a test (tests/test_types.py), beside the others. Whole files go to processes, so that each fixture
+# of a file is made once; the slow ones first (tests/conftest.py). One process more than there are cores, because many
+# tests wait for processes and servers; 4 at most.
 WORKERS := $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 4 ? cores + 1 : 4)))
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 MARKED := ray or kill or browser or slides or reproduction or hf or slow
 
-test: lint types
+test: lint
 	$(PYTEST) src tests
 
 fast: lint

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from torch import nn
 
 from assay.core.errors import AssayError, first_line
@@ -134,6 +133,8 @@ class _Careful(pickle.Unpickler):
 
     def harmless(self, wanted: type) -> bool:
         """Whether making an object of this class has no side effects, whatever name led to the class."""
+        from sklearn.base import BaseEstimator  # takes a second, and most systems need none
+
         if wanted is self.kind:
             return True
         package = _package(wanted.__module__)

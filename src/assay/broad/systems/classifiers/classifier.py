@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 
 from assay.broad.data.dataset import Array, Features
 from assay.core.errors import AssayError, nearest
@@ -153,6 +152,8 @@ def balanced(shown: Array) -> dict[bool, float]:
 @contextmanager
 def may_stop_early() -> Iterator[None]:
     """Silence the warning of a solver that stops early; callers look at the solver's state instead."""
+    from sklearn.exceptions import ConvergenceWarning
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield

@@ -5,7 +5,8 @@ A team's plan names the estimator's class, and its settings as parameters; ``gri
     classifier: {module: "sklearn.svm:LinearSVC", parameters: {max_iter: 5000, grid: {C: [0.1, 1.0, 10.0]}}}
 
 An object of the same methods that is not from scikit-learn (``get_params``, ``set_params``, ``fit``, ``predict``) is
-taken in the same way.
+taken in the same way. scikit-learn itself is loaded with the first estimator: it takes a second, and most systems in
+processes of their own need none.
 """
 
 from __future__ import annotations
@@ -16,8 +17,6 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.utils import get_tags
 
 from assay.broad.data.dataset import Array, Features
 from assay.broad.systems.classifiers.classifier import (
@@ -71,6 +70,8 @@ class EstimatorClassifier(Classifier):
 
     def with_settings(self, **chosen: Any) -> Self:
         """Make a fresh copy that has learned nothing, with some settings changed."""
+        from sklearn.base import clone
+
         for name in chosen:
             self._require_known(name)
         fresh = copy.copy(self)
@@ -81,6 +82,8 @@ class EstimatorClassifier(Classifier):
 
     def fit(self, X: Features, y: Array) -> Self:
         """Learn from instances; y is of truth values for video, of ratings for text."""
+        from sklearn.base import is_regressor
+
         matrix = self._taken(checked_matrix(X, y))
         self.columns_ = matrix.shape[1]
         self.constant_ = len(np.unique(y)) == 1
@@ -121,6 +124,8 @@ class EstimatorClassifier(Classifier):
 
     def _taken(self, matrix: Any) -> Any:
         """The matrix in a form that the estimator takes: dense where it takes no sparse one."""
+        from sklearn.utils import get_tags
+
         try:
             takes_sparse = bool(get_tags(self.estimator).input_tags.sparse)
         except Exception:  # an object that is not from scikit-learn has no tags
@@ -146,6 +151,8 @@ def is_estimator(thing: Any) -> bool:
     """
     if hasattr(thing, "with_settings") or not all(hasattr(thing, m) for m in ("get_params", "set_params", "predict")):
         return False
+    from sklearn.base import is_classifier, is_regressor
+
     try:
         return bool(is_classifier(thing) or is_regressor(thing))
     except Exception:  # no tags: it predicts, and is taken at its word unless it makes features

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -19,9 +18,11 @@ import pytest
 from scipy import sparse
 
 from assay.broad.data.violation import Violation
+from assay.broad.run import sandbox
 from assay.broad.run.messages import features_as_arrays, features_of_arrays, receive, send
 from assay.broad.run.sandbox import Worker, kind_of_walls
 from assay.broad.run.warden import PLAIN, PRIVATE, Walls
+from processes import wait_until
 
 KINDS = [PLAIN, pytest.param(PRIVATE, marks=pytest.mark.skipif(kind_of_walls() != PRIVATE, reason="no namespaces"))]
 SERVES = """
@@ -119,6 +120,30 @@ def test_how_a_worker_ended_is_known(kind):
     assert Worker(Walls("served_in_tests:dies", kind=kind)).wait()["exit"] == -signal.SIGKILL
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="no namespaces")
+def test_a_worker_that_was_ended_by_accident_does_not_make_the_walls_lower(monkeypatch):
+    answers: list[bytes | None] = []
+
+    class Asked:
+        def __init__(self, walls: Walls) -> None:
+            self.connection = self
+
+        def recv_bytes(self, most: int) -> bytes:
+            if (answer := answers.pop(0)) is None:
+                raise EOFError
+            return answer
+
+        def __enter__(self) -> Asked:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setattr(sandbox, "Worker", Asked)
+    for answers, kind in (([None, b"1"], PRIVATE), ([None, None], PLAIN)):
+        assert sandbox._kind.__wrapped__() == kind and not answers
+
+
 @pytest.mark.skipif(kind_of_walls() != PRIVATE, reason="no namespaces")
 def test_scratch_has_a_size():
     with Worker(Walls("served_in_tests:fills", scratch_bytes=8 * 2**20)) as worker:
@@ -137,7 +162,9 @@ def test_links_left_in_scratch_are_not_followed(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_worker_ends_when_its_keeper_is_killed(tmp_path, kind):
+def test_a_worker_and_its_scratch_end_when_its_keeper_is_killed(tmp_path, kind):
+    scratch = tmp_path / "temporary"
+    scratch.mkdir()
     marker = f"assay-orphan-{os.getpid()}-{kind[:5]}"
     script = tmp_path / "keeper.py"
     script.write_text(
@@ -151,18 +178,15 @@ def test_a_worker_ends_when_its_keeper_is_killed(tmp_path, kind):
         "print(worker.connection.recv_bytes(), flush=True)\n"
         "worker.connection.recv_bytes()\n"
     )
-    keeper = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE)
+    environment = os.environ | {"TMPDIR": str(scratch)}
+    keeper = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, env=environment)
     try:
         assert keeper.stdout is not None and b"started" in keeper.stdout.readline()
-        assert living(marker)
+        assert living(marker) and len(list(scratch.iterdir())) == (kind == PLAIN)
     finally:
         keeper.kill()
         keeper.communicate()
-    for _ in range(100):
-        if not living(marker):
-            return
-        time.sleep(0.05)
-    raise AssertionError(living(marker))
+    assert wait_until(lambda: not living(marker) and not list(scratch.iterdir()), 60)
 
 
 # -- messages -----------------------------------------------------------------------------------------------------

@@ -25,6 +25,8 @@ import json
 import multiprocessing
 import os
 import pickle
+import secrets
+import shutil
 import signal
 import socket
 import struct
@@ -68,8 +70,9 @@ class Worker:
         ours, theirs = socket.socketpair()
         self._lifeline, wardens = socket.socketpair()
         plain = (walls.kind or kind_of_walls()) == PLAIN
-        self._scratch = tempfile.TemporaryDirectory(prefix="assay-worker-") if plain else None
-        scratch = "/tmp" if self._scratch is None else self._scratch.name
+        # The warden makes it and takes it away, so that none is left where this process is killed.
+        self._scratch = Path(tempfile.gettempdir(), f"assay-worker-{secrets.token_hex(8)}") if plain else None
+        scratch = str(self._scratch or "/tmp")
         request = (walls, plain, scratch, list(sys.path), str(Path.cwd()), _environment(scratch))
         _nursery().ask(request, (theirs.fileno(), wardens.fileno()))
         theirs.close()
@@ -93,7 +96,7 @@ class Worker:
             self._lifeline.close()
             self.ended = json.loads(said) if said else {"exit": -signal.SIGKILL, "peak_bytes": 0}
             if self._scratch is not None:
-                self._scratch.cleanup()
+                shutil.rmtree(self._scratch, ignore_errors=True)  # the warden may have been killed
         return self.ended
 
     def wait(self) -> dict[str, Any]:
@@ -150,11 +153,13 @@ def kind_of_walls() -> Kind:
 def _kind() -> Kind:
     if sys.platform != "linux":
         return PLAIN
-    try:
-        with Worker(Walls("assay.broad.run.sandbox:_greet", kind=PRIVATE)) as worker:
+    for _ in range(2):  # a worker that was ended by accident says nothing about the kernel
+        with (
+            suppress(EOFError, OSError),
+            Worker(Walls("assay.broad.run.sandbox:_greet", kind=PRIVATE)) as worker,
+        ):
             return PRIVATE if worker.connection.recv_bytes(64) == b"1" else PLAIN
-    except (EOFError, OSError):
-        return PLAIN
+    return PLAIN
 
 
 def _greet(connection: Connection) -> None:

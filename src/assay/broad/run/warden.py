@@ -8,6 +8,7 @@ import os
 import pickle
 import resource
 import select
+import shutil
 import signal
 import sys
 import tempfile
@@ -69,6 +70,7 @@ def be_warden(request: bytes, channel: int, lifeline: int, parent: int) -> None:
     os.setsid()  # no terminal: nothing can be typed into the evaluators' one
     walls, plain, scratch, path, here, environment = pickle.loads(request)
     if plain:
+        Path(scratch).mkdir(0o700)
         adopt_orphans()
     else:
         make_walls(walls.hidden, (*walls.shown, *_code(path), here), walls.scratch_bytes)
@@ -111,6 +113,7 @@ def be_warden(request: bytes, channel: int, lifeline: int, parent: int) -> None:
         end_below(warden)
     printed.pass_on(all_of_it=True)
     if plain:
+        shutil.rmtree(scratch, ignore_errors=True)
         _say(lifeline, os.waitstatus_to_exitcode(status))
     os._exit(0)
 

@@ -180,8 +180,8 @@ def peak():  # not ru_maxrss, which begins with that of the process that started
 torch.manual_seed(0)
 net = torch.nn.Sequential(torch.nn.AvgPool2d(32), torch.nn.Flatten(), torch.nn.Linear(3 * 7 * 7, 2))
 ask = dict(magnitudes=2, bootstrap=0, batch_size=32, samples=None)
-first = stream_labelled(sys.argv[1], size=224).each(32)
-PerturbationResponse(first, **ask)(Subject(net))                  # whatever is loaded once
+first = stream_labelled(sys.argv[1], size=224).each(200)
+PerturbationResponse(first, **ask)(Subject(net))                  # a third of the pictures
 before = peak()
 streamed = PerturbationResponse(stream_labelled(sys.argv[1], size=224), **ask)(Subject(net))
 grown = peak() - before
@@ -208,10 +208,12 @@ def test_memory_does_not_grow_with_the_number_of_pictures(tmp_path, kind):
         pq.write_table(table, tmp_path / "data.parquet", row_group_size=100)
         code = code.replace("as_labelled(", "stream_labelled(")
     place = tmp_path / ("data.parquet" if kind == "parquet" else "data")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
+    # What is let go goes back to the system at once: what the allocator keeps depends on chance.
+    returned = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": str(2**16)}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **returned}
     done = subprocess.run([sys.executable, "-c", code, str(place)], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
-    assert said["same"] and said["streamed"] < 60, said  # MiB
+    assert said["same"] and said["streamed"] < 30, said  # MiB
     if kind == "folder":
         assert said["whole"] > 150, said

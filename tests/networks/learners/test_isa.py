@@ -64,7 +64,7 @@ def test_energies_and_objective_are_the_written_formula():
 def test_the_direction_is_the_negative_gradient_made_tangent():
     torch.manual_seed(0)
     z = torch.randn(50, 6, dtype=torch.float64)
-    w = orthogonalised(torch.randn(6, 6, dtype=torch.float64)).requires_grad_()
+    w = torch.linalg.qr(torch.randn(6, 6, dtype=torch.float64)).Q.requires_grad_()
     subspace_energies(w, z, 2).sum(1).mean().backward()
     w, down = w.detach(), -w.grad
     direction = subspace_direction(w, z, 2)
@@ -140,14 +140,15 @@ def test_whitened_inputs_have_identity_covariance_and_ignore_the_mean_of_a_block
 def test_planted_subspaces_are_found_up_to_rotation_inside_each():
     """W·P·A takes each planted pair to one subspace: the energy of its 2×2 blocks is that of a permutation.
 
-    ISA has local minima in which a subspace holds one direction of each of two pairs, so the best of some starts is
-    looked at; the objective tells which. The mean of a block is not seen, hence one more value that brings it to zero.
+    ISA has local minima in which a subspace holds one direction of each of two pairs. Two of three starts end there, so
+    the best of many is looked at; the objective tells which. The mean of a block is not seen, hence one more value that
+    brings it to zero.
     """
     x, mixing = planted(2, 3000, seed=0)
     x = torch.cat([x, -x.sum(1, keepdim=True)], 1).reshape(-1, 1, 1, 1, 5)
     mixing = np.concatenate([mixing, -mixing.sum(0, keepdims=True)])
     runs = []
-    for start in range(6):
+    for start in range(24):
         torch.manual_seed(start)
         layer = SubspaceAnalysis(1, (1, 1, 5), 4, group=2).double()
         values = layer.learn(x, iterations=100)

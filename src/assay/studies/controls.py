@@ -65,10 +65,11 @@ def control_predictors(
     if target is not None and len(hyperparameters) > 1:
         known = table.drop(columns="train_accuracy", errors="ignore")
         degrees = [control_columns(known, hyperparameters, detail) for detail in DETAILS]
+        cells = cells_of(table, hyperparameters)
         with suppress(AssayError):  # too few cells
-            columns[ALL_TOGETHER] = left_out_prediction(
-                degrees, target.to_numpy(dtype=np.float64), cells_of(table, hyperparameters), seed
-            )
+            predicted = left_out_prediction(degrees, target.to_numpy(dtype=np.float64), cells, seed)
+            _, first, cell = np.unique(cells, return_index=True, return_inverse=True)
+            columns[ALL_TOGETHER] = predicted[first][cell]  # equal in a cell, and not only but for rounding
     varied = {k: v for k, v in columns.items() if np.isfinite(v).all() and len(np.unique(v)) > 1}
     return pd.DataFrame(varied, index=table.index)
 

@@ -103,7 +103,7 @@ class ConvolutionalRBM(nn.Module):
 
     def detection(self, v: Tensor) -> Tensor:
         """Return the softmax of every block, N×K×rows×columns×(pool² + 1); the last entry is "all off"."""
-        return torch.softmax(F.pad(self._blocks(self.fitted(v)), (0, 1)), -1)
+        return _probabilities(self._blocks(self.fitted(v)))
 
     def fitted(self, v: Tensor) -> Tensor:
         """Return the input without the last rows and columns, which fill no block."""
@@ -117,8 +117,11 @@ class ConvolutionalRBM(nn.Module):
 
     def free_energy(self, v: Tensor) -> Tensor:
         """Return the free energy F(v) of each input."""
+        return self._free_energy(v, self._blocks(v))
+
+    def _free_energy(self, v: Tensor, blocks: Tensor) -> Tensor:
         c = self.visible_bias[:, None, None]
-        soft = F.softplus(self._blocks(v).logsumexp(-1)).flatten(1).sum(1)
+        soft = F.softplus(blocks.logsumexp(-1)).flatten(1).sum(1)
         if self.visible == "gaussian":
             return (v - c).square().flatten(1).sum(1) / (2 * self.sigma**2) - soft
         return -(c * v).flatten(1).sum(1) - soft
@@ -130,19 +133,24 @@ class ConvolutionalRBM(nn.Module):
 
     def sample(self, v: Tensor) -> Tensor:
         """Draw detection units N×K×rows×columns given visible units: at most one in each block is on."""
-        cumulative = self.detection(v)[..., :-1].cumsum(-1)
+        return self._drawn(self.detection(v))
+
+    def _drawn(self, probabilities: Tensor) -> Tensor:
+        cumulative = probabilities[..., :-1].cumsum(-1)
         chance = torch.rand_like(cumulative[..., :1])
         on = (chance < cumulative) & (chance >= F.pad(cumulative, (1, 0))[..., :-1])
-        return self._unblocks(on.to(v.dtype))
+        return self._unblocks(on.to(probabilities.dtype))
 
     def loss(self, v: Tensor) -> Tensor:
         """Return a scalar whose gradient learning follows; its value has no meaning of its own."""
         v = self.fitted(v)
+        blocks = self._blocks(v)
         with torch.no_grad():
-            reconstruction = self.reconstruct(self.sample(v))
-            mean_activation = self.detection(v)[..., :-1].mean((0, 2, 3, 4))
-        count = self._unblocks(self._blocks(v)).shape[-2:].numel()
-        divergence = (self.free_energy(v) - self.free_energy(reconstruction)).mean() / count
+            probabilities = _probabilities(blocks)
+            reconstruction = self.reconstruct(self._drawn(probabilities))
+            mean_activation = probabilities[..., :-1].mean((0, 2, 3, 4))
+        units = blocks[0, 0].numel()
+        divergence = (self._free_energy(v, blocks) - self.free_energy(reconstruction)).mean() / units
         towards_target = ((self.target - mean_activation) * self.bias).sum()
         total: Tensor = divergence + self.weight_decay * self.weight.square().sum() - self.sparsity * towards_target
         return total
@@ -161,6 +169,11 @@ class ConvolutionalRBM(nn.Module):
         pool = self.pool
         split = blocks.reshape(n, k, rows, columns, pool, pool).permute(0, 1, 2, 4, 3, 5)
         return split.reshape(n, k, rows * pool, columns * pool)
+
+
+def _probabilities(blocks: Tensor) -> Tensor:
+    """The softmax of every block over its units and "all off", the last entry."""
+    return torch.softmax(F.pad(blocks, (0, 1)), -1)
 
 
 class ConvolutionalDeepBeliefNetwork(LearnedStack):

@@ -115,17 +115,35 @@ class Gratings(ClosedTest):
             yield np.repeat(wave[:, None].astype(np.float32), self.channels, axis=1)
 
     def trajectories(self, axis: str) -> Array:
-        """Return, for each grating, the gratings that differ from it only in phase, orientation or frequency."""
+        """Return, for each grating, the gratings that differ from it only in phase, orientation or frequency.
+
+        An orientation is turned by less than a quarter to either side, or by a quarter. Past 0 or π a grating is one of
+        the grid again, but with phase π − φ: sin(ω(x cos(θ + π) + y sin(θ + π)) − φ) = sin(ω(x cos θ + y sin θ) − (π −
+        φ)). Where ``phases`` is odd the grid lacks that phase, and the trajectory ends there (−1).
+        """
         position = self._position(axis)
-        numbers = np.arange(len(self)).reshape(self.shape)
-        lines = np.moveaxis(numbers, position, -1)
-        trajectories = np.broadcast_to(lines[..., None, :], (*lines.shape, lines.shape[-1]))
-        return np.moveaxis(trajectories, -2, position).reshape(len(self), -1)
+        along = np.indices(self.shape).reshape(3, -1, 1)
+        index = np.broadcast_to(along, (3, len(self), self.shape[position])).copy()
+        index[position] = np.arange(self.shape[position])
+        if axis != "orientation":
+            return np.asarray(np.ravel_multi_index(tuple(index), self.shape))
+        turned = along[1] + self.magnitude_of(axis) - (self.orientations - 1) // 2  # not yet brought back to [0, π)
+        beyond = turned != index[1]
+        index[2] = np.where(beyond, self._reversed(index[2]), index[2])
+        numbers = np.ravel_multi_index(tuple(index), self.shape)
+        return np.where(beyond & bool(self.phases % 2), -1, numbers)
 
     def blocks(self, axis: str) -> Array:
-        """Return the number of the trajectory that each grating is on: all gratings of one trajectory share it."""
-        first = self.trajectories(axis)[:, 0]
-        return np.unique(first, return_inverse=True)[1]
+        """Return the number of the circle or line that each grating is on: those whose trajectories meet share it."""
+        frequency, orientation, phase = np.indices(self.shape).reshape(3, -1)
+        if axis == "orientation" and self.phases % 2 == 0:
+            phase = np.minimum(phase, self._reversed(phase))
+        kept = [index for name, index in zip(AXES, (frequency, orientation, phase), strict=True) if name != axis]
+        return np.unique(np.stack(kept), axis=1, return_inverse=True)[1].reshape(-1)
+
+    def _reversed(self, phase: Array) -> Array:
+        """The number of the phase π − φ for the number of each phase φ."""
+        return (self.phases // 2 - phase) % self.phases
 
     def magnitudes(self, axis: str) -> Array:
         """Return the differences in cycles per 32 pixels or in degrees; those of angles lie within half a turn."""

@@ -249,6 +249,21 @@ def test_a_layer_without_one_entry_per_stimulus_is_said_to_be_so():
     assert table[table.layer == "output"].status.unique().tolist() == ["ok"]
 
 
+def test_a_filter_and_its_quarter_turn_are_equally_invariant():
+    """Whichever way a unit points: an orientation is turned on past half a turn, where the phase is reversed."""
+    rng = np.random.default_rng(0)
+    weight = torch.from_numpy(np.stack([gabor(8, 0, 0, a, 0.15, 90, 2, 2) for a in np.arange(6) * np.pi / 6])).float()
+    weight = weight + 0.01 * torch.from_numpy(rng.normal(size=weight.shape)).float()  # no two responses alike
+    layer = nn.Linear(64, 12, bias=False)
+    layer.weight.data = torch.cat([weight, weight.rot90(1, (1, 2))]).flatten(1)
+    subject = Subject(nn.Sequential(nn.Flatten(), layer), "turned")
+    for signs in ("choose", "positive"):
+        units = Invariance(Gratings(8, orientations=12, phases=12), layers="1", signs=signs).per_unit(subject)
+        for _, rows in units.groupby("transformation"):
+            score = rows["score"].to_numpy()
+            np.testing.assert_allclose(score[:6], score[6:])
+
+
 def test_units_are_all_or_channels_or_the_central_one():
     torch.manual_seed(0)
     subject = Subject(nn.Sequential(nn.Conv2d(1, 4, 3)), "conv")

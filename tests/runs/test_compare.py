@@ -73,3 +73,26 @@ def test_rows_that_nothing_tells_apart_are_matched_in_order(tmp_path):
     assert not compare(a, a).differs.any()
     (row,) = compare(a, b).itertuples()
     assert row.rows == 3 and row.largest_difference == 0.5 and row.rows_in_one_only == 0
+
+
+@dataclass(frozen=True)
+class Arrays(Measure):
+    shift: float = 0.0
+    long: int = 3
+    name: ClassVar[str] = "arrays"
+
+    def __call__(self, subject):
+        values = np.array([1.0, np.nan, 3.0 + self.shift])[: self.long]
+        return pd.DataFrame({"layer": ["a", "b"], "values": [values, values], "words": [np.array(["x", "y"])] * 2})
+
+
+def test_columns_of_arrays_are_compared_entry_by_entry(tmp_path):
+    """As those of invariance with details are; they tell no rows apart."""
+    a, b, c = (
+        evaluate(subjects(1), measure, tmp_path / name)
+        for name, measure in (("a", Arrays()), ("b", Arrays(0.5)), ("c", Arrays(long=2)))
+    )
+    assert not compare(a, a).differs.any()
+    table = compare(a, b).set_index("column")
+    assert table.loc["values", "largest_difference"] == 0.5 and table.loc["words", "largest_difference"] == 0
+    assert compare(a, c).set_index("column").loc["values", "largest_difference"] == np.inf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 from pandas.api.types import is_float_dtype
 
@@ -13,10 +14,11 @@ _PLACE = "place among rows alike"
 
 
 def compare(a: Run, b: Run, tolerance: float = 0.0) -> pd.DataFrame:
-    """One row per measure and floating-point column: rows matched, rows in one run only, largest difference.
+    """One row per measure and column of numbers or arrays: rows matched, rows in one run only, largest difference.
 
     Rows are matched by all their other columns, by floating-point settings such as a magnitude where those do not tell
-    them apart, and at last by their order. ``differs`` is whether any difference exceeds the tolerance or any row or
+    them apart, and at last by their order. Arrays differ by the largest difference of their entries, and without bound
+    where they have another shape or words. ``differs`` is whether any difference exceeds the tolerance or any row or
     measure is without its match.
     """
     shared = [m for m in a.measures if m in b.measures]
@@ -28,9 +30,10 @@ def compare(a: Run, b: Run, tolerance: float = 0.0) -> pd.DataFrame:
         if left.empty or right.empty:
             raise AssayError(f"measure {measure!r} has no rows in {a.path if left.empty else b.path}")
         floats = [c for c in left.columns if is_float_dtype(left[c]) and c in right.columns]
-        keys = [c for c in left.columns if c in right.columns and c not in floats]
+        arrays = [c for c in left.columns if c in right.columns and _has_arrays(left[c])]
+        keys = [c for c in left.columns if c in right.columns and c not in (*floats, *arrays)]
         keys += _settings_among(floats, keys, left, right)
-        values = [c for c in floats if c not in keys]
+        values = [c for c in (*floats, *arrays) if c not in keys]
         left, right, keys = _numbered(left, keys), _numbered(right, keys), [*keys, _PLACE]
         joined = left.merge(right, on=keys, how="outer", suffixes=("_a", "_b"), indicator="found")
         both = joined[joined["found"] == "both"]
@@ -40,7 +43,7 @@ def compare(a: Run, b: Run, tolerance: float = 0.0) -> pd.DataFrame:
             rows.append({"measure": measure, **entry, "differs": bool(alone), "where": ""})
         for column in values:
             x, y = both[f"{column}_a"], both[f"{column}_b"]
-            gap = (x - y).abs().where(~(x.isna() & y.isna()), 0.0)
+            gap = _apart(x, y) if column in arrays else (x - y).abs().where(~(x.isna() & y.isna()), 0.0)
             largest = float("nan") if gap.empty else float(gap.max(skipna=False))
             worst = both.iloc[int(gap.to_numpy().argmax())] if largest > 0 else None
             rows.append(
@@ -61,6 +64,22 @@ def compare(a: Run, b: Run, tolerance: float = 0.0) -> pd.DataFrame:
                 where = f"only in {run.path}"
                 rows.append({"measure": measure, "column": "", **lone, "differs": True, "where": where})
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _has_arrays(column: pd.Series) -> bool:
+    return any(isinstance(value, (np.ndarray, list)) for value in column)
+
+
+def _apart(x: pd.Series, y: pd.Series) -> pd.Series:
+    """How far apart the arrays of two columns are; entries that are not numbers in both are equal."""
+    largest = []
+    for one, other in zip(map(np.asarray, x), map(np.asarray, y), strict=True):
+        if np.issubdtype(one.dtype, np.number) and np.issubdtype(other.dtype, np.number) and one.shape == other.shape:
+            gaps = np.where(np.isnan(one) & np.isnan(other), 0.0, np.abs(one - other.astype(np.float64)))
+            largest.append(float(gaps.max(initial=0.0)))
+        else:
+            largest.append(0.0 if np.array_equal(one, other) else float("inf"))
+    return pd.Series(largest, index=x.index, dtype=np.float64)
 
 
 def _settings_among(floats: list[str], keys: list[str], left: pd.DataFrame, right: pd.DataFrame) -> list[str]:

@@ -26,6 +26,7 @@ class Difference:
         df: Degrees of freedom of s; infinite for a standard deviation over resamples.
         paired: Whether the two were compared on the same clips or inputs, one by one.
         n: Number of clips or inputs.
+        most: How far apart the two can be, beyond which no interval goes.
     """
 
     value: float
@@ -33,9 +34,12 @@ class Difference:
     df: float
     paired: bool
     n: int
+    most: float = inf
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """The interval d ± t·s, with t the quantile of Student's distribution (of the normal one for infinite df).
+
+        It is cut at what the difference can be.
 
         Example:
             >>> low, high = Difference(1.0, 0.5, inf, True, 100).interval()
@@ -43,7 +47,7 @@ class Difference:
             (0.02, 1.98)
         """
         half = _quantile((1 + level) / 2, self.df) * self.error
-        return self.value - half, self.value + half
+        return max(self.value - half, -self.most), min(self.value + half, self.most)
 
     def clear(self, level: float = 0.95) -> bool:
         """Whether the interval leaves out 0."""
@@ -81,6 +85,7 @@ def difference(a: Evidence, b: Evidence) -> Difference | None:
     """
     if not (np.isfinite(a.value) and np.isfinite(b.value)):
         return None
+    most = max(a.most - b.least, b.most - a.least)
     if a.items and b.items:
         common = [name for name in a.items if name in b.items]
         apart = np.array([a.items[name] - b.items[name] for name in common])
@@ -88,7 +93,7 @@ def difference(a: Evidence, b: Evidence) -> Difference | None:
         if len(apart) < 2:
             return None
         error = _error_of_mean(apart, max(a.overlap, b.overlap))
-        return Difference(float(apart.mean()), error, len(apart) - 1, True, len(apart))
+        return Difference(float(apart.mean()), error, len(apart) - 1, True, len(apart), most)
     of_a, of_b = a.draws[np.isfinite(a.draws)], b.draws[np.isfinite(b.draws)]
     if min(len(of_a), len(of_b)) < _FEWEST_DRAWS or not min(a.df, b.df) > 0:
         return None
@@ -98,7 +103,7 @@ def difference(a: Evidence, b: Evidence) -> Difference | None:
         error = _error_of_draws(apart[np.isfinite(apart)], min(a.df, b.df))
     else:
         error = sqrt(_error_of_draws(of_a, a.df) ** 2 + _error_of_draws(of_b, b.df) ** 2)
-    return Difference(a.value - b.value, error, min(a.df, b.df), paired, min(a.n, b.n))
+    return Difference(a.value - b.value, error, min(a.df, b.df), paired, min(a.n, b.n), most)
 
 
 def interval(evidence: Evidence) -> tuple[float, float] | None:

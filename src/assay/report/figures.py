@@ -44,7 +44,9 @@ def picture(chart: DotChart | LineChart, width: float, height: float, text_pt: f
 def as_png(figure: Figure) -> bytes:
     """A figure as PNG; the same figure gives the same bytes."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
+    with warnings.catch_warnings():  # of a name too long for its place, which is cut
+        warnings.filterwarnings("ignore", "constrained_layout not applied")
+        figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()
 
 

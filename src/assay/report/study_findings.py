@@ -144,7 +144,8 @@ def _controls(
     if not len(controls):
         return []
     best, control = ranking.iloc[0], controls.iloc[0]
-    said = f"The best control is {control['measure']}: CMI {control[JUDGED_BY]:.3f}, τ {control['tau']:.2f}."
+    named = str(control["measure"]).removeprefix(CONTROL)
+    said = f"The best control is {named}: CMI {control[JUDGED_BY]:.3f}, τ {control['tau']:.2f}."
     pair = comparisons[comparisons["other"] == control["measure"]]
     beaten = len(pair) and pair["difference"].iloc[0] > 0 and pair["p_max"].iloc[0] <= LEVEL
     above = int((ranking[JUDGED_BY] > control[JUDGED_BY]).sum())

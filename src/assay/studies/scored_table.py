@@ -54,7 +54,7 @@ def score_table(
     table = networks.table.drop(columns=networks.predictors)
     if sizes is None:
         sizes = defined_sizes(table["gap"], table[networks.hyperparameters])
-        notes += notes_on_sizes(sizes)
+        notes += notes_on_sizes(sizes, table[networks.hyperparameters])
     scoring = Scoring(sizes=sizes, draws=draws, seed=seed)
     about = {"corpus": Path(path).name, "notes": notes}
     predictors = networks.table.set_index("network")[networks.predictors].astype(float)

@@ -30,8 +30,15 @@ def defined_sizes(gap: pd.Series, hyperparameters: pd.DataFrame) -> tuple[int, .
     return (0,)
 
 
-def notes_on_sizes(sizes: tuple[int, ...]) -> list[str]:
+def notes_on_sizes(sizes: tuple[int, ...], grid: pd.DataFrame) -> list[str]:
     """What a reader must know where fewer than two hyper-parameters are given at a time; nothing otherwise."""
     if sizes[0] == 2:
         return []
-    return [f"the hyper-parameters given at a time are {sizes[0]}: these networks do not allow 2"]
+    notes = [f"the hyper-parameters given at a time are {sizes[0]}: these networks do not allow 2"]
+    own = [str(name) for name in grid if grid[name].nunique() == len(grid)]
+    if own:
+        notes.append(
+            f"every network has a value of its own of {', '.join(own)}, which therefore cannot be held constant: if it "
+            "only names the networks, leave it out of the hyper-parameters"
+        )
+    return notes

@@ -90,9 +90,10 @@ def read_study_plan(
     written = root.value.get("scoring")
     if isinstance(corpus, TableCorpus) and not (isinstance(written, dict) and "sizes" in written):
         with problems.watching(reading.entries["corpus"].where):
-            sizes = defined_sizes(corpus.table["gap"], corpus.table[corpus.hyperparameters])
+            grid = corpus.table[corpus.hyperparameters]
+            sizes = defined_sizes(corpus.table["gap"], grid)
             scoring = replace(scoring, sizes=sizes)
-            corpus.read = replace(corpus.read, notes=(*corpus.notes, *notes_on_sizes(sizes)))
+            corpus.read = replace(corpus.read, notes=(*corpus.notes, *notes_on_sizes(sizes, grid)))
     key = "pgdl" if "pgdl" in reading.entries else "network" if isinstance(corpus, TrainedCorpus) else "corpus"
     return StudyPlan(
         corpus,

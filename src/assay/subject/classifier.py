@@ -80,6 +80,11 @@ def _named(output: Any) -> str:
 def require_classes(subject: Subject, data: Labelled, finite: bool = True) -> None:
     """Check that a network takes the data and distinguishes at least as many classes as they have, two or more."""
     scored = class_scores(subject, data.shown(slice(0, 1), subject.device), finite=finite).shape[1]
+    first, last = int(np.min(data.labels)), int(np.max(data.labels))
+    if scored == last and first == 1:
+        raise AssayError(
+            f"the labels of {data.source} go from 1 to {last}: classes are numbered from 0, so take 1 away"
+        )
     if scored < max(data.classes, 2):
         raise AssayError(
             f"{subject.name!r} distinguishes {scored} classes, and the data ({data.source}) have {data.classes}: give "

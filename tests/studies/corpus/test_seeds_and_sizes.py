@@ -155,7 +155,7 @@ def test_training_stops_at_a_cross_entropy(folder):
         ("seed: [0, 1]", "seed: [one]", "expected a whole number"),
         ("[40, 80]", "[40, 0]", "train_size=0 must be at least 1"),
         ("[40, 80]", "[40, 201]", "train_size=201: .* has 200 inputs in 10 classes"),
-        ("[40, 80]", "[9, 80]", "train_size=9: .* every class is to be met"),
+        ("[40, 80]", "[9, 80]", "train_size=9: .* give at least 10 and at most"),
         ("[40, 80]", "[40, 10]", "batch_size=20 of network_002 is larger than the data: 10 inputs"),
     ],
 )

@@ -51,6 +51,7 @@ class TableSource:
         history: Pattern of CSV files with the loss of each epoch; by default the column of that name, if there is one.
         hyperparameters: The columns in which the networks differ by design; guessed by default.
         predictors: The columns that are judged beside what is measured; by default all other columns of numbers.
+        network: The column that names each network, if it is not called so.
         gap: The column of the gap, if it is not called so.
         train_accuracy: The column of the training accuracy, if it is not called so.
         test_accuracy: The column of the test accuracy, if it is not called so.
@@ -68,6 +69,7 @@ class TableSource:
     history: str | None = None
     hyperparameters: tuple[str, ...] | None = None
     predictors: tuple[str, ...] | None = None
+    network: str | None = None
     gap: str | None = None
     train_accuracy: str | None = None
     test_accuracy: str | None = None
@@ -112,7 +114,12 @@ class TableCorpus(Corpus):
         self.read = read_network_table(
             source.table,
             Columns(
-                None, source.gap, source.train_accuracy, source.test_accuracy, source.hyperparameters, source.predictors
+                source.network,
+                source.gap,
+                source.train_accuracy,
+                source.test_accuracy,
+                source.hyperparameters,
+                source.predictors,
             ),
         )
         self.table = self.read.table.drop(columns=self.read.predictors)
@@ -246,8 +253,8 @@ class TableCorpus(Corpus):
                 given[name] = self.train.classes if name == "classes" else self.train.shape[0]
             elif parameter.default is parameter.empty:
                 raise AssayError(
-                    f"source={self.source.source!r} needs {name!r}, which is no column of {self.source.table}"
-                    f"{nearest(name, cells)}; it has {', '.join(cells)}. Add the column, or give it in 'args'"
+                    f"source={self.source.source!r} needs {name!r}, which is no column of {self.source.table}; it has "
+                    f"{self.read.columns}. Add it, give it in 'args', or take the whole row by an argument 'row'"
                 )
         return given
 

@@ -97,7 +97,7 @@ class TrainedCorpus(Corpus):
         for size in (min(given), max(given)):
             if not least <= size <= len(self.pool):
                 there = f"{self.pool.source} has {len(self.pool)} inputs in {least} classes"
-                raise AssayError(f"train_size={size}: {there}, and every class is to be met")
+                raise AssayError(f"train_size={size}: {there}; give at least {least} and at most {len(self.pool)}")
         return self.pool.balanced(min(given), self.plan.seed)
 
     @property

@@ -77,5 +77,11 @@ def test_wrong_grids_say_what_is_wrong():
         Gratings(20, (2.0, 17.0))
     with pytest.raises(AssayError, match="must be positive"):
         Gratings(20, phases=0)
+    with pytest.raises(AssayError, match="must be whole numbers"):
+        Gratings(20, phases=2.5)
+    with pytest.raises(AssayError, match="must be finite"):
+        Gratings(20, amplitude=math.nan)
+    with pytest.raises(AssayError, match="name one twice"):
+        Gratings(20, (4.0, 4.0))
     with pytest.raises(AssayError, match="vary in frequency, orientation, phase, not in 'scale'"):
         Gratings(20).trajectories("scale")

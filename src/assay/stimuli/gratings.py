@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 
@@ -56,8 +57,19 @@ class Gratings(ClosedTest):
     channels: int = 1
 
     name = "gratings"
+    sampled = False
 
     def __post_init__(self) -> None:
+        counts = (self.size, self.orientations, self.phases, self.channels)
+        if not all(isinstance(count, Integral) for count in counts):
+            raise AssayError(
+                f"gratings of size={self.size}, orientations={self.orientations}, phases={self.phases}, "
+                f"channels={self.channels}: all must be whole numbers"
+            )
+        if not (math.isfinite(self.amplitude) and math.isfinite(self.mean)):
+            raise AssayError(f"gratings of amplitude={self.amplitude} around mean={self.mean}: both must be finite")
+        if len(set(self.frequencies)) < len(self.frequencies):
+            raise AssayError(f"frequencies={self.frequencies} name one twice")
         if self.size < 2 or self.orientations < 1 or self.phases < 1 or self.channels < 1 or not self.frequencies:
             raise AssayError(
                 f"gratings of size={self.size}, frequencies={self.frequencies}, orientations={self.orientations}, "

@@ -16,10 +16,13 @@ from assay.stimuli.thumbnails import MOST, stimuli_as_html
 class InvarianceTest(ABC):
     """A set of stimuli P(x), numbered from 0, and transformations of them.
 
-    ``name`` is the name of the test in tables, ``transformations`` are the names of its transformations.
+    ``name`` is the name of the test in tables, ``transformations`` are the names of its transformations. ``sampled``
+    says whether its stimuli stand for others that could have been shown, as clips and pictures do, and are not a whole
+    grid; then `blocks` are the same for all its transformations.
     """
 
     name: str
+    sampled: bool = True
 
     @property
     @abstractmethod

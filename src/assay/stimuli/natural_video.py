@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Integral
 
 import numpy as np
 
@@ -72,8 +73,8 @@ class NaturalVideo(ClosedTest):
         object.__setattr__(self, "clips", clips)
         if not self.clips:
             raise AssayError("clips is empty: give sequences for at least one transformation")
-        if self.reach < 1:
-            raise AssayError(f"reach={self.reach} frames must be at least 1")
+        if not isinstance(self.reach, Integral) or self.reach < 1:
+            raise AssayError(f"reach={self.reach!r} frames must be a whole number from 1")
         if self.patch is not None and self.patch < 1:
             raise AssayError(f"patch={self.patch} pixels must be at least 1")
         if self.places < 1 or round(self.places**0.5) ** 2 != self.places:

@@ -103,3 +103,7 @@ def test_widths_stop_where_the_rate_falls_below_half():
     magnitudes = np.array([0.0, 10.0, -10.0, 20.0])
     rates = np.array([[1.0, 0.5, 0.9, 0.0], [1.0, np.nan, 0.2, 0.6], [0.1, 0.2, 0.3, 0.4]])
     assert widths(rates, magnitudes)[:2].tolist() == [20.0, 20.0] and np.isnan(widths(rates, magnitudes)[2])
+
+
+def test_of_equal_peaks_the_width_is_around_that_nearest_to_no_change():
+    assert widths(np.array([[1.0, 0.0, 1.0, 1.0, 1.0]]), np.arange(-2.0, 3.0)).tolist() == [2.0]

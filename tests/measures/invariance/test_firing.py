@@ -219,3 +219,21 @@ def test_top_proportion():
 def test_wrong_calls_say_what_is_wrong(call, message):
     with pytest.raises(AssayError, match=message):
         call()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_responses_in_half_precision_are_scored_as_the_numbers_that_they_are(dtype):
+    responses = torch.randn(200, 3, generator=torch.Generator().manual_seed(0)).to(dtype)
+    path = [[i] for i in range(200)]
+    ours, theirs = (invariance_scores(r, path, 0.05) for r in (responses, responses.double().numpy()))
+    pd.testing.assert_frame_equal(ours, theirs, check_dtype=False)  # thresholds are responses, in their precision
+
+
+def test_stimuli_to_choose_from_must_be_there():
+    responses, path = np.random.default_rng(0).random((50, 2)), [[i] for i in range(50)]
+    for among in ([], [50], [0, 99], [-1]):
+        with pytest.raises(AssayError, match="must name at least one of the 50 stimuli"):
+            invariance_scores(responses, path, 0.1, among=np.array(among))
+    mask = np.arange(50) % 2 == 0
+    one, other = (invariance_scores(responses, path, 0.1, among=among) for among in (mask, np.flatnonzero(mask)))
+    pd.testing.assert_frame_equal(one, other)

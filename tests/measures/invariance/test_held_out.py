@@ -2,95 +2,184 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
+from itertools import product
+from pathlib import Path
+
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
-from assay.measures.invariance.held_out import FOLDS, SignedPairs, _folds, held_out_score, top_weights
+from assay import Invariance, Subject, invariance_scores
+from assay.measures.invariance.held_out import SignedPairs, fixed_score, halves, held_out_score, top_weights
+from assay.stats.bootstrap import picks
+from assay.stimuli import Family, Gratings, Images, NaturalVideo, ParametricTest, Sequences
+
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
 
-def pairs(rng, units: int, blocks: int, size: int, local=None, rate=0.01) -> SignedPairs:
+def pairs(rng, units: int, blocks: np.ndarray, size: int, local=None, rate=0.01) -> SignedPairs:
     unit = np.repeat(np.arange(units), size)
-    block = rng.integers(blocks, size=len(unit))
+    block = rng.choice(blocks, len(unit))
     local = rng.integers(0, 12, len(unit)) / 11 if local is None else local[unit]
     return SignedPairs(unit, block, local, np.full(units, rate), np.ones(units))
 
 
-def by_hand(signed: list[SignedPairs], p: float, blocks: int, seed: int) -> float:
+def two_halves(rng, units: int, blocks: int, size: int, signs: int = 1, **more) -> list[list[SignedPairs]]:
+    dealt = np.arange(blocks).reshape(2, -1)
+    return [[pairs(rng, units, of, size, **more) for _ in range(signs)] for of in dealt]
+
+
+def by_hand(by_half: list[list[SignedPairs]], p: float) -> float:
     """The definition, unit by unit, with loops."""
-    fold = _folds(blocks, seed)
-    top = bottom = 0.0
-    units = len(signed[0].rate)
-    for k in sorted(set(fold)):
-        best: list[tuple[float, int, int]] = []
-        for i in range(units):
+    total, count = 0.0, 0
+    for here, there in (by_half, by_half[::-1]):
+        best = []
+        for i in range(len(here[0].rate)):
             options = []
-            for s, one in enumerate(signed):
-                values = [v for u, b, v in zip(one.unit, one.block, one.local, strict=True) if u == i and fold[b] != k]
-                if values and one.preference[i] > 0:
-                    options.append((one.preference[i], np.mean(values) / one.rate[i], -s))
+            for s, one in enumerate(here):
+                values = one.local[one.unit == i]
+                if len(values) and one.preference[i] > 0:
+                    options.append((one.preference[i], values.mean() / one.rate[i], -s))
             if options:
                 _, score, s = max(options)
                 best.append((score, i, -s))
         best.sort(reverse=True)
-        count = int(np.ceil(p * len(best) - 1e-9))
-        for _, i, s in best[:count]:
-            one = signed[s]
-            mine = [j for j, u in enumerate(one.unit) if u == i]
-            for j in mine:
-                if fold[one.block[j]] == k:
-                    top += one.local[j] / one.rate[i] / len(mine)
-                    bottom += 1 / len(mine)
-    return top / bottom
+        for _, i, s in best[: int(np.ceil(p * len(best) - 1e-9))]:
+            values = there[s].local[there[s].unit == i]
+            if len(values) and there[s].preference[i] == max(one.preference[i] for one in there):
+                total, count = total + values.mean() / there[s].rate[i], count + 1
+    return total / count
 
 
 @pytest.mark.parametrize("p", [0.2, 0.5, 1.0])
-def test_it_is_the_definition(p):
+@pytest.mark.parametrize("signs", [1, 2])
+def test_it_is_the_definition(p, signs):
     rng = np.random.default_rng(3)
-    signed = [pairs(rng, 15, 6, 7, rate=rate) for rate in (0.01, 0.012)]
-    signed = [  # no two scores alike, so that ties need no rule
-        SignedPairs(s.unit, s.block, s.local + 1e-3 * rng.random(len(s.local)), s.rate, rng.integers(0, 3, 15))
-        for s in signed
+    by_half = [
+        [
+            SignedPairs(s.unit, s.block, s.local + 1e-3 * rng.random(len(s.local)), s.rate, rng.integers(0, 3, 15))
+            for s in half  # no two scores alike, so that ties need no rule
+        ]
+        for half in two_halves(rng, 15, 6, 7, signs)
     ]
-    assert held_out_score(signed, p, 6, seed=5).score == pytest.approx(by_hand(signed, p, 6, 5), rel=1e-12)
+    assert held_out_score(by_half, p, 6).score == pytest.approx(by_hand(by_half, p), rel=1e-12)
+
+
+def of_network(measure: Invariance, subject: Subject, transformation: str, layer: str) -> float:
+    """Held-out scores from `invariance_scores` of the responses to each half, as if the other did not exist."""
+    test = measure.test
+    responses = torch.cat([subject.record(b)[layer].flatten(1) for b in test.batches(measure.batch_size)]).numpy()
+    rows, half = test.trajectories(transformation), halves(test.blocks(transformation), measure.seed)
+    signs = (1, -1) if measure.signs == "choose" else (1,)
+    tables = []
+    for h in (0, 1):
+        mine = np.flatnonzero(half == h)
+        place = np.full(len(half), -1)
+        place[mine] = np.arange(len(mine))
+        within = np.where(rows[mine] < 0, -1, place[rows[mine]])
+        options = (measure.firing_rate, measure.near_max, "positive")
+        asked = int(np.ceil(measure.firing_rate * len(mine) - 1e-9)) / len(mine)
+        scored = [invariance_scores(s * responses[mine], within, *options) for s in signs]
+        scores = np.array([t["score"] for t in scored])
+        met = np.array([t["global_rate"] <= 1.25 * asked for t in scored])
+        tables.append((scores, np.where(np.isfinite(scores), 1 + met, 0)))
+    values = []
+    for (scores, preference), (others, rank_there) in (tables, tables[::-1]):
+        rank = preference * 1e6 + np.nan_to_num(scores)
+        chosen = rank.argmax(axis=0)
+        own = np.where(preference.max(axis=0) > 0, np.take_along_axis(scores, chosen[None], 0)[0], np.nan)
+        weights = top_weights(own, measure.top)
+        there = np.take_along_axis(others, chosen[None], 0)[0]
+        preferred = np.take_along_axis(rank_there, chosen[None], 0)[0] == rank_there.max(axis=0)
+        there = np.where(preferred, there, np.nan)
+        values.append((np.nansum(weights * there), weights[np.isfinite(there)].sum()))
+    return float(sum(v for v, _ in values) / sum(w for _, w in values))
+
+
+@pytest.mark.parametrize(("signs", "top", "size"), [*product(["choose", "positive"], [0.2, 1.0], [7, 64])])
+def test_each_half_is_scored_as_if_the_other_did_not_exist(signs, top, size):
+    rng = np.random.default_rng(1)
+    lengths = {f"clip {i}": int(rng.integers(8, 30)) for i in range(9)}
+    clips = {k: rng.normal(size=(1, 6, 6)) + 0.5 * rng.normal(size=(n, 6, 6)) for k, n in lengths.items()}
+    sequences = Sequences.of(**{k: clip.astype(np.float32) for k, clip in clips.items()})
+    video = NaturalVideo({"time": sequences}, reach=2, whitened=False)
+    torch.manual_seed(2)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(36, 40), nn.ReLU(), nn.Linear(40, 12), nn.Hardtanh(-0.2, 0.2))
+    subject = Subject(net, "net")
+    measure = Invariance(video, firing_rate=0.1, near_max=0.5, signs=signs, top=top, bootstrap=0, batch_size=size)
+    table = measure(subject).set_index("layer")
+    for layer in ("1", "2", "3", "4"):  # the last two with many ties, some of which are looked at again
+        expected = of_network(measure, subject, "time", layer)
+        assert table.loc[layer, "held_out"] == pytest.approx(expected, rel=1e-12)
+
+
+def test_pictures_are_held_out_with_their_transforms():
+    pictures = np.random.default_rng(0).random((400, 1, 6, 6)).astype(np.float32)
+    test = ParametricTest(Images(pictures), (Family(lambda x, m: x.roll(int(m), -1), (0.0, 1.0, 2.0), each=True),))
+
+    class Sums(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            rows = (x[:, 0].double() ** torch.arange(2, 6)[:, None, None, None]).sum(-1).round(decimals=6)
+            return rows.permute(1, 0, 2).flatten(1)  # the same for a picture wherever it is rolled to
+
+    table = Invariance(test, near_max=0.5, bootstrap=20)(Subject(Sums(), "sums"))
+    assert table["held_out"].to_numpy() == pytest.approx(100) and table["mean_held_out"].to_numpy() == pytest.approx(
+        100
+    )
 
 
 def test_without_a_choice_it_is_the_mean_of_all_scores():
-    one = pairs(np.random.default_rng(0), 20, 8, 5)
-    scores = np.bincount(one.unit, one.local) / 5 / 0.01
-    assert held_out_score([one], 1.0, 8).score == pytest.approx(scores.mean(), rel=1e-12)
+    by_half = two_halves(np.random.default_rng(0), 20, 8, 5)
+    scores = [np.bincount(one.unit, one.local) / 5 / 0.01 for (one,) in by_half]
+    assert held_out_score(by_half, 1.0, 8).score == pytest.approx(np.mean(scores), rel=1e-12)
 
 
 def test_units_that_are_all_alike_are_no_better_when_chosen():
     """The best of equal units are the best by luck; held out, they score what all do."""
     rng = np.random.default_rng(0)
-    found = [held_out_score([pairs(rng, 100, 20, 10)], 0.2, 20).score for _ in range(40)]
+    found = [held_out_score(two_halves(rng, 100, 20, 10, signs=2), 0.2, 20).score for _ in range(40)]
     error = np.std(found, ddof=1) / np.sqrt(len(found))
     assert abs(np.mean(found) - 50) < 3 * error  # the mean of 0, 1/11 … 1 is one half
-    chosen = [np.sort(np.bincount(one.unit, one.local))[-20:].mean() * 10 for one in [pairs(rng, 100, 20, 10)]]
-    assert chosen[0] > 60  # on the stimuli that chose them
+    one = pairs(rng, 100, np.arange(20), 10)
+    assert np.sort(np.bincount(one.unit, one.local))[-20:].mean() * 10 > 60  # on the stimuli that chose them
 
 
-def test_exact_scores_have_no_spread():
-    one = pairs(np.random.default_rng(0), 30, 9, 6, local=np.repeat([1.0, 0.4], 15))
-    found = held_out_score([one], 0.5, 9, draws=50)
-    assert found.score == pytest.approx(100) and np.ptp(found.draws) < 1e-9
-    assert found.interval(100.0) == pytest.approx((100, 100))
+def test_exact_scores_have_no_spread_and_few_that_agree_no_interval():
+    for blocks, expected in ((60, (100, 100)), (8, (np.nan, np.nan))):
+        by_half = two_halves(np.random.default_rng(0), 30, blocks, 6, local=np.repeat([1.0, 0.4], 15))
+        found = held_out_score(by_half, 0.5, blocks, draws=50)
+        assert found.score == pytest.approx(100) and np.ptp(found.draws) < 1e-9
+        assert found.interval(100.0) == pytest.approx(expected, nan_ok=True)
 
 
-def test_units_whose_z_is_one_block_cannot_be_chosen_without_it():
-    unit = np.repeat(np.arange(4), 3)
-    one = SignedPairs(unit, unit % 2, np.ones(12), np.full(4, 0.01), np.ones(4))
-    found = held_out_score([one], 0.5, 2, draws=10)
-    assert np.isnan(found.score) and np.isnan(found.interval(100.0)).all()
+def test_nothing_is_held_out_where_there_is_one_clip_or_no_score_on_the_other_half():
+    assert halves(np.zeros(30, dtype=int)) is None
+    none = SignedPairs(np.zeros(0, int), np.zeros(0, int), np.zeros(0), np.full(4, np.nan), np.zeros(4))
+    one = pairs(np.random.default_rng(0), 4, np.arange(3), 5)
+    for by_half in ([], [[one], [none]]):
+        found = held_out_score(by_half, 0.5, 6, draws=10)
+        assert np.isnan(found.score) and np.isnan(found.interval(100.0)).all()
+    clip = Sequences.of(only=np.random.default_rng(0).random((200, 4, 4), dtype=np.float32))
+    video = NaturalVideo({"time": clip}, reach=2, whitened=False)
+    row = Invariance(video, firing_rate=0.05)(Subject(nn.Flatten(), "flat")).iloc[0]
+    assert row.score > 0 and np.isnan([row.held_out, row.mean_held_out, row.mean_held_out_low]).all()
+
+
+def test_halves_too_small_for_the_firing_rate_hold_nothing_out():
+    clips = Sequences.of(**{f"c{i}": np.random.default_rng(i).random((30, 4, 4), dtype=np.float32) for i in range(4)})
+    row = Invariance(NaturalVideo({"time": clips}, reach=2, whitened=False))(Subject(nn.Flatten(), "flat")).iloc[0]
+    assert row.score > 0 and np.isnan(row.held_out)  # 120 frames fire 2, of 60 none could fire 1 %
 
 
 def test_blocks_are_dealt_evenly_and_resampled_alike_for_all_networks():
-    fold = _folds(25, 0)
-    assert sorted(np.bincount(fold)) == [2] * 5 + [3] * 5 and len(np.bincount(fold)) == FOLDS
-    rng = np.random.default_rng(0)
-    one = pairs(rng, 40, 12, 8)
-    shifted = SignedPairs(one.unit, one.block, one.local + 0.1, one.rate, one.preference)
-    a, b = (held_out_score([x], 1.0, 12, 100, seed=4, units_seed=(4, 7)).draws for x in (one, shifted))
+    half = halves(np.repeat(np.arange(25), 3))
+    assert sorted(np.bincount(half)) == [36, 39] and (half.reshape(25, 3) == half.reshape(25, 3)[:, :1]).all()
+    by_half = two_halves(np.random.default_rng(0), 40, 12, 8)
+    shifted = [[SignedPairs(o.unit, o.block, o.local + 0.1, o.rate, o.preference) for o in half] for half in by_half]
+    a, b = (held_out_score(x, 1.0, 12, 100, seed=4, units_seed=(4, 7)).draws for x in (by_half, shifted))
     np.testing.assert_allclose(b - a, 10, rtol=1e-9)
 
 
@@ -100,50 +189,33 @@ def test_ties_at_the_end_share_their_place():
     assert not top_weights(np.full(3, np.nan), 0.5).any()
 
 
+def test_a_whole_grid_holds_nothing_out_and_draws_units():
+    scores = np.random.default_rng(0).random(30)
+    found = fixed_score(scores, 0.2, 200, (3,))
+    assert found.score == np.sort(scores)[-6:].mean() and found.df == 5
+    ordered = np.sort(scores)[::-1]
+    drawn = [np.sort(ordered[units])[-6:].mean() for units in picks(30, 200, (3,))]
+    np.testing.assert_allclose(found.draws, drawn, rtol=1e-12)
+    torch.manual_seed(0)
+    row = Invariance(Gratings(8, phases=10))(Subject(nn.Sequential(nn.Flatten(), nn.Linear(64, 20)), "net")).iloc[-1]
+    assert row.held_out == row.score and row.mean_held_out == row.mean_score
+    assert row.held_out_low < row.score < row.held_out_high
+
+
+@pytest.fixture(scope="module")
+def coverage():
+    spec = importlib.util.spec_from_file_location("invariance_coverage", BENCHMARKS / "invariance_coverage.py")
+    sys.modules["invariance_coverage"] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["invariance_coverage"]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("p", [0.2, 1.0])
-def test_intervals_hold_what_the_chosen_units_score_on_other_stimuli(p):
-    """95 % intervals miss in at most 5 % of experiments; of 120, more than 12 misses have a probability of 1 %."""
-    rng = np.random.default_rng(1)
-    missed = 0
-    for experiment in range(120):
-        truth = rng.beta(2, 3, 60)
-        unit = np.repeat(np.arange(60), 12)
-        block = rng.integers(10, size=len(unit))
-        shape = 3.0  # of how much a clip changes the rate of a unit
-        clip = rng.beta(shape * truth[:, None], shape * (1 - truth[:, None]), (60, 10))
-        local = rng.binomial(11, clip[unit, block]) / 11
-        one = SignedPairs(unit, block, local, np.full(60, 0.01), np.ones(60))
-        low, high = held_out_score([one], p, 10, 200, seed=experiment).interval(100.0)
-        weights = top_weights(np.bincount(unit, local) / 12, p)
-        missed += not low <= 100 * (weights @ truth) / weights.sum() <= high
-    assert missed <= 12
-
-
-def invariant_units(frames: int = 10):
-    """Pairs of four units under two signs: unit 0 fires on the whole of one clip, the others here and there."""
-    plus = SignedPairs(
-        np.array([0] * frames + [1, 1, 1, 2, 2, 2, 3, 3, 3]),
-        np.array([0] * frames + [1, 4, 7, 2, 5, 8, 3, 6, 9]),
-        np.array([1.0] * frames + [0.125] * 9),
-        np.full(4, 0.125),
-        np.full(4, 2.0),
-    )
-    minus = SignedPairs(
-        np.repeat(np.arange(4), 3), np.arange(12) % 10, np.full(12, 0.05), np.full(4, 0.125), np.full(4, 2.0)
-    )
-    return [plus, minus]
-
-
-def test_at_p_one_a_unit_all_of_whose_z_is_in_one_clip_counts_with_the_sign_that_it_has():
-    """Its score is 8, that of the others 1: the mean is 2.75; without it, 1 would be left."""
-    found = held_out_score(invariant_units(), 1.0, 10)
-    assert found.score == pytest.approx((8 + 1 + 1 + 1) / 4)
-
-
-def test_below_p_one_there_is_no_score_where_the_best_units_cannot_be_held_out():
-    assert np.isnan(held_out_score(invariant_units(), 0.25, 10).score)  # the best unit is the invariant one
-    plus, _ = invariant_units()
-    rest = plus.unit > 0
-    without = SignedPairs(plus.unit[rest] - 1, plus.block[rest], plus.local[rest], plus.rate[1:], plus.preference[1:])
-    assert held_out_score([without], 0.3, 10).score == pytest.approx(1)
+@pytest.mark.parametrize("name", ["20 clips × 72, units alike, clips drive all", "20 clips, units differ"])
+def test_intervals_hold_what_the_chosen_units_score_on_other_stimuli(coverage, name):
+    """95 % intervals miss in at most 5 % of experiments; of 40, more than 6 misses have a probability below 1 %."""
+    (world,) = [world for world in coverage.WORLDS if world.name == name]
+    for p, signs in ((0.2, (1,)), (0.2, (1, -1)), (1.0, (1, -1))):
+        found = coverage.judged(world, p, signs, experiments=40, draws=100)
+        assert found["ours"] >= 34 and found["missing"] == 0, (p, signs, found)

@@ -12,7 +12,7 @@ from torch import nn
 from assay import AssayError, Invariance, Subject, invariance_differences
 from assay.measures.evidence import Measured
 from assay.runs.evidence import evidence_table, read_evidence
-from assay.stats.differences import interval
+from assay.stats.differences import difference, interval
 from assay.stimuli import NaturalVideo, Sequences
 
 
@@ -27,7 +27,7 @@ def video_of(seed: int) -> NaturalVideo:
 
 @pytest.fixture(scope="module")
 def measure() -> Invariance:
-    return Invariance(video_of(0), firing_rate=0.1, near_max=0.5)
+    return Invariance(video_of(0), firing_rate=0.1, near_max=1.0)
 
 
 def network(name: str, units: int, seed: int) -> Subject:
@@ -112,3 +112,6 @@ def test_no_interval_goes_beyond_what_a_score_can_be(measure):
     (kept,) = read_evidence(evidence_table([replace(evidence, value=9.9)]))
     low, high = interval(kept)
     assert low < 9.9 and high == evidence.most
+    far = replace(evidence, value=9.9, draws=evidence.draws * 5)
+    apart = difference(far, replace(far, value=0.1, draws=-far.draws))
+    assert apart.interval()[1] == pytest.approx(10)  # and no difference beyond what two scores can differ by

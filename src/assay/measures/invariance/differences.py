@@ -26,7 +26,9 @@ def score_of(measured: Measured, number: int, of: str = "best units") -> Evidenc
     if np.isnan(value) and status == "ok":
         status = NONE_HELD_OUT
     n = int(row["stimuli"])
-    return Evidence("invariance", value, "", "higher", draws=draws, n=n, status=status, df=df, least=0.0)
+    most = float(row.get("largest", np.inf))  # runs of before do not say it
+    most = np.inf if np.isnan(most) else most
+    return Evidence("invariance", value, "", "higher", draws=draws, n=n, status=status, df=df, least=0.0, most=most)
 
 
 def invariance_differences(

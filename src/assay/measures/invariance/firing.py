@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+import torch
 from torch import Tensor
 
 from assay.core.errors import AssayError
@@ -101,8 +102,13 @@ def invariance_scores(
     table, size = trajectory_table(trajectories, len(values))
     eligible = np.ones(len(values), dtype=bool)
     if among is not None:
-        eligible[:] = False
-        eligible[np.asarray(among)] = True
+        chosen = np.asarray(among)
+        chosen = np.flatnonzero(chosen) if chosen.dtype == bool else np.unique(chosen)
+        eligible = np.isin(np.arange(len(values)), chosen)
+        if not len(chosen) or eligible.sum() != len(chosen):
+            raise AssayError(
+                f"among={among!r} must name at least one of the {len(values)} stimuli, from 0, and no other"
+            )
     finite = np.asarray(np.isfinite(values).all(axis=0))
     scores_by_sign = []
     for sign in SIGNS[signs]:
@@ -257,7 +263,10 @@ def near_count(near_max: int | float, firing: Array) -> Array:
 
 
 def _checked(responses: Tensor | Array, finite: bool = True) -> Array:
-    values = np.asarray(responses.detach().cpu() if isinstance(responses, Tensor) else responses)
+    if isinstance(responses, Tensor):  # NumPy has no bfloat16
+        responses = responses.detach().cpu()
+        responses = responses if responses.dtype in (torch.float32, torch.float64) else responses.float()
+    values = np.asarray(responses)
     if values.ndim != 2:
         raise AssayError(f"responses are stimuli × units, not {values.shape}")
     if not np.issubdtype(values.dtype, np.floating):

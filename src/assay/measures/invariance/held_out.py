@@ -1,8 +1,11 @@
-"""Scores on held-out stimuli: units and signs are chosen on some stimuli and scored on others.
+"""Scores on held-out stimuli: units and signs are chosen on one half of the stimuli and scored on the other.
 
-The best of many units owe their scores partly to luck. On the stimuli that chose them, the mean of the best is too
-high, and no interval around it holds what they would score on others. Here they are chosen on all blocks of stimuli but
-some, and scored on those; every block is held out once (cross-fitting).
+The best of many units owe their scores partly to luck, and so does the better of two signs. On the stimuli that chose
+them, the mean of the best is too high, and no interval around it holds what they would score on others. Here
+thresholds, Z, signs and the best units are found on one half of the clips, and what is so chosen is scored on the other
+half, with thresholds and Z of its own; then the other way round. Neither half knows anything of the other. (With
+thresholds and Z of all stimuli it would: a unit fires on a fixed number of stimuli, and the more of them are in one
+clip, the fewer are left for the others.)
 """
 
 from __future__ import annotations
@@ -18,9 +21,24 @@ from assay.measures.invariance.firing import better_sign, top_count
 from assay.stats.bootstrap import counts
 
 Array = np.ndarray[Any, Any]
-FOLDS = 10
-_MOST_CONCENTRATED = 0.1  # of the best units, more than of all: above, a score of the others would not be theirs
 _DRAWS = 20  # resamples computed at a time
+_FEWEST = 2  # degrees of freedom for an interval; with fewer, t is above 12
+_FEWEST_ALIKE = 20  # where all resamples are alike: what 20 clips agree in, one of seven may yet do otherwise
+
+
+def halves(blocks: Array, seed: int = 0) -> Array | None:
+    """The half, 0 or 1, that each stimulus is in: blocks are dealt to them at random; None where there is one block.
+
+    Args:
+        blocks: The number of the block of each stimulus, from 0.
+        seed: Seed of the deal.
+
+    Example:
+        >>> halves(np.array([0, 0, 1, 1, 2, 2])).tolist()
+        [0, 0, 1, 1, 0, 0]
+    """
+    number = int(blocks.max()) + 1
+    return None if number < 2 else (np.random.default_rng((seed, number)).permutation(number) % 2)[blocks]
 
 
 @dataclass(frozen=True)
@@ -47,7 +65,8 @@ class HeldOut:
     """The mean score of chosen units on stimuli that did not choose them, with its value in resamples.
 
     ``df`` are its degrees of freedom: one less than the number of blocks that it rests on, which counts blocks less
-    that have a smaller share in it (Kish: (Σc)²/Σc²).
+    that have a smaller share in it (Kish: (Σc)²/Σc²). They are 0 where it rests on too few to tell how sure it is:
+    below 2, and below 20 if all resamples are alike.
     """
 
     score: float
@@ -80,123 +99,124 @@ def top_weights(scores: Array, p: float) -> Array:
 
 
 def held_out_score(
-    signed: Sequence[SignedPairs],
+    by_half: Sequence[Sequence[SignedPairs]],
     p: float,
     blocks: int,
     draws: int = 0,
     seed: int = 0,
     units_seed: Sequence[int] = (0,),
 ) -> HeldOut:
-    """The mean score on held-out stimuli of the best-scoring proportion p of units, each with its better sign.
+    """The mean score on the other half of the best-scoring proportion p of units, each with its better sign.
 
-    Blocks are dealt into ten folds. For each fold k, units and signs are chosen by their scores on the others, with
-    weights w (`top_weights`), and scored on the fold:
+    With w^h the weights (`top_weights`) and s^h the signs that the scores on half h give, and the thresholds, the Z and
+    the local rates L of half h̄, the other one,
 
-        Σ_k Σ_i w_i^(−k) Σ_{z ∈ Z_i ∩ k} L(z) / (|Z_i|·G_i)   over   Σ_k Σ_i w_i^(−k) |Z_i ∩ k| / |Z_i|,
+        Σ_h Σ_i w_i^h Σ_{z ∈ Z_i^h̄} L(z) / (|Z_i^h̄|·G_i)   over   Σ_h Σ_i w_i^h,
 
-    with L(z) the share of T(z) on which unit i fires. Where there is nothing to choose (p = 1 and one sign) this is the
-    mean of all scores.
-
-    A unit all of whose Z is in one fold cannot be chosen without it. Invariant units are of this kind where few clips
-    are shown: they fire on whole clips. At p = 1 such a unit keeps the sign that it has on all stimuli, and counts.
-    Below, where units have to be chosen, those whose Z is spread over many folds are chosen more surely than others.
-    Where these are the less invariant ones, the score would be too low. It is NaN if units with more than half of Z in
-    one fold are more frequent among the best units on all stimuli than among all units, by more than a tenth.
+    where a unit is left out if it has no score on the other half with the sign that it has on the first, or if there
+    ties prevent that sign from reaching the firing rate and not the other. It is the score of a test of half as many
+    blocks, which differs from that of the whole where blocks are few: with fewer clips a unit fires on less of its best
+    one.
 
     A resample draws blocks and chosen units anew; choices and thresholds stay as they are. Networks that were shown the
-    same stimuli have the same resamples of blocks, so that their differences can be taken draw by draw.
+    same stimuli have the same halves and resamples of blocks, so that their differences can be taken draw by draw.
 
     Args:
-        signed: Z of all units, for each sign that units may have.
+        by_half: Z of all units on each half, for each sign that units may have; empty where there are no halves.
         p: The proportion of units.
         blocks: Number of blocks of stimuli.
         draws: Number of resamples.
-        seed: Seed of the folds and of the resamples of blocks.
+        seed: Seed of the resamples of blocks.
         units_seed: Seeds of the resamples of units, which are another network's no more than its units are.
 
     Example:
-        >>> unit = np.repeat(np.arange(4), 2)
-        >>> block, local = np.tile([0, 1], 4), np.array([1.0, 0.6, 0.9, 0.2, 0.1, 0.3, 0.2, 0.1])
-        >>> held_out_score([SignedPairs(unit, block, local, np.full(4, 0.01), np.ones(4))], 0.25, blocks=2).score
+        >>> unit, rate = np.arange(4), np.full(4, 0.01)
+        >>> halves = [[SignedPairs(unit, np.full(4, h), local, rate, np.ones(4))] for h, local in enumerate(
+        ...     (np.array([1.0, 0.9, 0.1, 0.2]), np.array([0.6, 0.2, 0.3, 0.1])))]
+        >>> held_out_score(halves, 0.25, blocks=2).score          # both halves choose the first unit
         80.0
     """
-    fold = _folds(blocks, seed)
-    unit, block, value, share = _chosen(signed, p, fold)
-    total = share.sum()
-    if not total or (p < 1 and _concentration(signed, p, fold) > _MOST_CONCENTRATED):
+    if len(by_half) < 2:
         return HeldOut(np.nan, np.full(draws, np.nan), 0.0)
-    by_block = np.bincount(block, share)
-    df = float(total**2 / (by_block**2).sum()) - 1
-    return HeldOut(
-        float(value.sum() / total), _resampled(unit, block, value, share, blocks, draws, seed, units_seed), df
-    )
-
-
-def _folds(blocks: int, seed: int) -> Array:
-    """The fold of each block."""
-    return np.random.default_rng((seed, blocks)).permutation(blocks) % min(FOLDS, blocks)
-
-
-def _chosen(signed: Sequence[SignedPairs], p: float, fold: Array) -> tuple[Array, Array, Array, Array]:
-    """Of all pairs that are held out from a choice of their unit: unit, block, value and share in the mean."""
-    sizes = [np.bincount(pairs.unit, minlength=len(pairs.rate)) for pairs in signed]
-    if len(signed) == 1 and p == 1:
-        return _held(signed[0], sizes[0], np.ones(len(signed[0].rate)), np.ones(len(signed[0].unit), dtype=bool))
-    on_all = _better(signed)[0] if p == 1 else None
     parts = []
-    for k in range(int(fold.max()) + 1):
-        outside = [fold[pairs.block] != k for pairs in signed]
-        chosen, scores = _better(signed, outside)
+    for here, there in (by_half, by_half[::-1]):
+        chosen, scores = _better(here)
         weights = top_weights(scores, p)
-        if on_all is not None:
-            inside = [_has(pairs, ~kept) & ~_has(pairs, kept) for pairs, kept in zip(signed, outside, strict=True)]
-            only_here = np.any([(on_all == i) & here for i, here in enumerate(inside)], axis=0)
-            chosen, weights = np.where(only_here, on_all, chosen), np.where(only_here, 1.0, weights)
-        for i, pairs in enumerate(signed):
-            own = np.where(chosen == i, weights, 0.0)
-            parts.append(_held(pairs, sizes[i], own, ~outside[i] & (own[pairs.unit] > 0)))
-    unit, block, value, share = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    return unit, block, value, share
+        preferred = np.max([pairs.preference for pairs in there], axis=0)
+        for i, pairs in enumerate(there):
+            parts.append(_held(pairs, np.where((chosen == i) & (pairs.preference == preferred), weights, 0.0)))
+    return _mean(parts, blocks, draws, seed, units_seed)
 
 
-def _concentration(signed: Sequence[SignedPairs], p: float, fold: Array) -> float:
-    """How much more frequent units with more than half of Z in one fold are among the best than among all units."""
-    chosen, scores = _better(signed)
-    folds = int(fold.max()) + 1
-    largest = np.zeros(len(scores))
-    for i, pairs in enumerate(signed):
-        spread = np.bincount(pairs.unit * folds + fold[pairs.block], minlength=len(scores) * folds)
-        by_fold = spread.reshape(-1, folds)
-        share = by_fold.max(axis=1) / np.maximum(by_fold.sum(axis=1), 1)
-        largest = np.where(chosen == i, share, largest)
-    best, every = (top_weights(scores, of) @ (largest > 0.5) / top_weights(scores, of).sum() for of in (p, 1.0))
-    return float(best - every)
+def fixed_score(scores: Array, p: float, draws: int = 0, units_seed: Sequence[int] = (0,)) -> HeldOut:
+    """Inv_p where the stimuli are all that there are, as in a grid of gratings: none is left that could be held out.
+
+    A resample draws units, among which the best are chosen anew. The degrees of freedom are one less than the units
+    that Inv_p is the mean of.
+
+    Args:
+        scores: The score of each unit, NaN where it has none.
+        p: The proportion of units.
+        draws: Number of resamples.
+        units_seed: Seeds of the resamples of units.
+
+    Example:
+        >>> fixed_score(np.array([3.0, 1.0, np.nan, 5.0, 7.0]), p=0.5).score
+        6.0
+    """
+    ordered = np.sort(scores[np.isfinite(scores)])[::-1]
+    count = top_count(len(ordered), p)
+    if not count:
+        return HeldOut(np.nan, np.full(draws, np.nan), 0.0)
+    means = [np.empty(0)]
+    for drawn in counts(len(ordered), draws, units_seed, at_once=_DRAWS * len(ordered)):
+        of_best = np.clip(count - (drawn.cumsum(axis=1) - drawn), 0, drawn)
+        means.append(of_best @ ordered / count)
+    return _known(float(ordered[:count].mean()), np.concatenate(means), count - 1.0)
 
 
-def _better(signed: Sequence[SignedPairs], kept: Sequence[Array] | None = None) -> tuple[Array, Array]:
-    """The better sign of each unit, by its number, and its score under it, from some pairs of each sign or from all."""
-    some = kept if kept is not None else [np.ones(len(pairs.unit), dtype=bool) for pairs in signed]
-    scores = [_scores(pairs, which) for pairs, which in zip(signed, some, strict=True)]
-    return better_sign(scores, [pairs.preference for pairs in signed])
+def _better(signed: Sequence[SignedPairs]) -> tuple[Array, Array]:
+    """The better sign of each unit, by its number, and its score under it."""
+    return better_sign([_scores(pairs) for pairs in signed], [pairs.preference for pairs in signed])
 
 
-def _has(pairs: SignedPairs, some: Array) -> Array:
-    """Which units have any of the given pairs."""
-    return np.bincount(pairs.unit[some], minlength=len(pairs.rate)) > 0
-
-
-def _held(pairs: SignedPairs, sizes: Array, weights: Array, which: Array) -> tuple[Array, Array, Array, Array]:
-    unit = pairs.unit[which]
-    share = weights[unit] / sizes[unit]
-    return unit, pairs.block[which], share * pairs.local[which] / pairs.rate[unit], share
-
-
-def _scores(pairs: SignedPairs, kept: Array) -> Array:
-    """The score of each unit from some of its pairs."""
+def _scores(pairs: SignedPairs) -> Array:
+    """The score of each unit."""
     units = len(pairs.rate)
-    total = np.bincount(pairs.unit[kept], pairs.local[kept], units)
+    total = np.bincount(pairs.unit, pairs.local, units)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(total / np.bincount(pairs.unit[kept], minlength=units) / pairs.rate)
+        return np.asarray(total / np.bincount(pairs.unit, minlength=units) / pairs.rate)
+
+
+def _held(pairs: SignedPairs, weights: Array) -> tuple[Array, Array, Array, Array]:
+    """Of the pairs of units that have a weight: unit, block, value and share in the mean."""
+    some = weights[pairs.unit] > 0
+    unit = pairs.unit[some]
+    share = weights[unit] / np.bincount(pairs.unit, minlength=len(weights))[unit]
+    return unit, pairs.block[some], share * pairs.local[some] / pairs.rate[unit], share
+
+
+def _mean(
+    parts: Sequence[tuple[Array, Array, Array, Array]],
+    blocks: int,
+    draws: int,
+    seed: int,
+    units_seed: Sequence[int],
+) -> HeldOut:
+    """The mean over pairs, and in resamples of the blocks and of the units."""
+    unit, block, value, share = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    total = share.sum()
+    if not total:
+        return HeldOut(np.nan, np.full(draws, np.nan), 0.0)
+    df = float(total**2 / (np.bincount(block, share) ** 2).sum()) - 1
+    resampled = _resampled(unit, block, value, share, blocks, draws, seed, units_seed)
+    return _known(float(value.sum() / total), resampled, df)
+
+
+def _known(score: float, draws: Array, df: float) -> HeldOut:
+    """A score with what tells how sure it is, if anything does."""
+    alike = len(draws) > 1 and np.ptp(draws) <= 1e-9 * abs(score)
+    return HeldOut(score, draws, 0.0 if df < (_FEWEST_ALIKE if alike else _FEWEST) else df)
 
 
 def _resampled(

@@ -12,7 +12,7 @@ import pandas as pd
 
 from assay.measures.evidence import DRAWS
 from assay.measures.invariance.firing import SignedScores, choose_sign, top_count, top_proportion_mean
-from assay.measures.invariance.held_out import HeldOut, SignedPairs, held_out_score, top_weights
+from assay.measures.invariance.held_out import HeldOut, SignedPairs, fixed_score, held_out_score, top_weights
 from assay.measures.invariance.unit_responses import NearMaximal, UnitResponses
 from assay.stimuli.invariance_test import ClosedTest, InvarianceTest
 
@@ -28,6 +28,7 @@ NOT_PER_STIMULUS: dict[str, Any] = {
     **{status.replace(" ", "_"): 0 for status in STATUSES},
     "best_unit": -1,
     "best_score": np.nan,
+    "largest": np.nan,
     "status": "not per stimulus",
     "df": 0.0,
     "mean_df": 0.0,
@@ -59,20 +60,20 @@ class LayerScores:
     """The scores of a layer's units, and Z of the sign that each unit has.
 
     Args:
-        responses: What the first pass kept of the layer.
-        nears: Z of all units, by sign.
+        parts: What the first pass kept of the layer: of all stimuli, then of each half, if there are halves.
+        nears_by_part: Z of all units, by sign, for each part.
         asked: What was asked of the layer.
     """
 
-    def __init__(self, responses: UnitResponses, nears: dict[int, NearMaximal], asked: Asked) -> None:
-        self.responses, self.nears, self.asked = responses, nears, asked
-        self.rate = responses.asked / responses.n
-        self.signed = [
-            SignedScores(sign, near.thresholds, near.firing / responses.n, _mean_local(near), near.status)
-            for sign, near in nears.items()
-        ]
-        self.units = choose_sign(self.signed, self.rate, responses.finite)
-        self.z = _chosen(self.units, nears)
+    def __init__(
+        self, parts: Sequence[UnitResponses], nears_by_part: Sequence[dict[int, NearMaximal]], asked: Asked
+    ) -> None:
+        self.responses, *self.halves = parts
+        self.nears, *self.nears_by_half = nears_by_part
+        self.asked = asked
+        self.rate = self.responses.asked / self.responses.n
+        self.units = choose_sign(_signed(self.responses, self.nears), self.rate, self.responses.finite)
+        self.z = _chosen(self.units, self.nears)
         self.blocks = asked.test.blocks(asked.transformation)
 
     def row(self, units_seed: Sequence[int]) -> dict[str, Any]:
@@ -101,6 +102,7 @@ class LayerScores:
             **{status.replace(" ", "_"): int(status_counts.get(status, 0)) for status in STATUSES},
             "best_unit": number,
             "best_score": float(values[number]) if number >= 0 else np.nan,
+            "largest": 1 / self.rate,
             "status": "ok" if len(defined) else "undefined",
             DRAWS: np.stack([best.draws, mean.draws], axis=1),
             "df": best.df,
@@ -110,19 +112,24 @@ class LayerScores:
 
     def held_out(self, p: float, units_seed: Sequence[int]) -> HeldOut:
         """The mean score of the best-scoring proportion of units on stimuli that did not choose them."""
+        if not self.asked.test.sampled:
+            return fixed_score(self.units["score"].to_numpy(), p, self.asked.bootstrap, units_seed)
         number = int(self.blocks.max()) + 1
         return held_out_score(self._pairs, p, number, self.asked.bootstrap, self.asked.seed, units_seed)
 
     @cached_property
-    def _pairs(self) -> list[SignedPairs]:
-        """Z of all units that have a score, for each sign."""
-        pairs = []
-        for scores, near in zip(self.signed, self.nears.values(), strict=True):
-            preference = np.where(self.responses.finite, scores.preference(self.rate), 0)
-            kept = preference[near.unit] > 0
-            block = self.blocks[near.stimulus[kept]]
-            pairs.append(SignedPairs(near.unit[kept], block, near.local[kept], scores.global_rate, preference))
-        return pairs
+    def _pairs(self) -> list[list[SignedPairs]]:
+        """Z of all units that have a score, for each half and each sign."""
+        return [
+            [self._pairs_of(half, scores, nears[scores.sign]) for scores in _signed(half, nears)]
+            for half, nears in zip(self.halves, self.nears_by_half, strict=True)
+        ]
+
+    def _pairs_of(self, half: UnitResponses, scores: SignedScores, near: NearMaximal) -> SignedPairs:
+        preference = np.where(half.finite, scores.preference(half.asked / half.n), 0)
+        kept = preference[near.unit] > 0
+        block = self.blocks[near.stimulus[kept]]
+        return SignedPairs(near.unit[kept], block, near.local[kept], scores.global_rate, preference)
 
     def driving(self, unit: int, most: int) -> Array:
         """The stimuli that drive a unit most."""
@@ -195,9 +202,9 @@ class LayerScores:
 def widths(rates: Array, magnitudes: Array) -> Array:
     """How far each unit is invariant: the extent of magnitudes over which it fires on at least half of its Z.
 
-    From the magnitude at which the unit fires most often, it is counted both ways up to the last magnitude, in their
-    order by size, before the rate falls below one half. 0 where it fires at that magnitude alone, NaN where it nowhere
-    fires half of the time.
+    From the magnitude at which the unit fires most often, that nearest to 0 if there are several, it is counted both
+    ways up to the last magnitude, in their order by size, before the rate falls below one half. 0 where it fires at
+    that magnitude alone, NaN where it nowhere fires half of the time.
 
     Args:
         rates: Firing rates, units × magnitudes; NaN is passed over.
@@ -212,13 +219,22 @@ def widths(rates: Array, magnitudes: Array) -> Array:
     extent = np.full(len(rates), np.nan)
     for unit, row in enumerate(known):
         held = (row >= 0.5) | (row < 0)
-        peak = int(row.argmax())
-        if row[peak] < 0.5:
+        if row.max() < 0.5:
             continue
+        highest = np.flatnonzero(row == row.max())
+        peak = int(highest[np.abs(magnitudes[order][highest]).argmin()])
         low = peak - int(np.argmin(np.append(held[:peak][::-1], False)))
         high = peak + int(np.argmin(np.append(held[peak + 1 :], False)))
         extent[unit] = magnitudes[order][high] - magnitudes[order][low]
     return extent
+
+
+def _signed(responses: UnitResponses, nears: dict[int, NearMaximal]) -> list[SignedScores]:
+    """The scores of all units under each sign."""
+    return [
+        SignedScores(sign, near.thresholds, near.firing / responses.n, _mean_local(near), near.status)
+        for sign, near in nears.items()
+    ]
 
 
 def _mean_local(near: NearMaximal) -> Array:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +18,8 @@ from assay.core.errors import AssayError
 from assay.measures.base import Measure, batch_size, require_batch_size
 from assay.measures.evidence import Measured
 from assay.measures.invariance.differences import score_of
-from assay.measures.invariance.firing import SIGNS, Signs, firing_count, near_count, top_count
+from assay.measures.invariance.firing import SIGNS, Signs, near_count, top_count
+from assay.measures.invariance.held_out import halves
 from assay.measures.invariance.layer_scores import NOT_PER_STIMULUS, Asked, LayerScores
 from assay.measures.invariance.passes import Passes, require_enough
 from assay.measures.invariance.unit_responses import Units
@@ -45,12 +45,14 @@ class Invariance(Measure):
 
     Table: one row per layer and transformation.
 
-    - ``score`` is Inv_p, and ``n`` the units it is the mean of. ``held_out`` is what units chosen so score on stimuli
-      that did not choose them (`held_out_score`), with its 95 % interval ``held_out_low``, ``held_out_high``
-      (bootstrap over units and blocks of stimuli) and the degrees of freedom ``df`` of that interval. ``stimuli`` is
-      how many were shown.
+    - ``score`` is Inv_p, and ``n`` the units it is the mean of. ``held_out`` is what units so chosen on one half of the
+      clips or pictures score on the other half (`held_out_score`), with its 95 % interval ``held_out_low``,
+      ``held_out_high`` (bootstrap over units and blocks of stimuli) and the degrees of freedom ``df`` of that interval,
+      0 where there is none. Of gratings, which are a whole grid, none are held out: it is the score, and its interval
+      is over units. ``stimuli`` is how many were shown.
     - ``mean_score`` is Inv_1, the mean over all units that have a score, with ``mean_held_out`` and its interval
-      likewise; ``p10`` … ``p90`` are the distribution of scores, ``negative`` is the share of units with sign −1.
+      likewise; ``p10`` … ``p90`` are the distribution of scores, ``negative`` is the share of units with sign −1, and
+      ``largest`` the largest score there can be.
     - ``z`` is how many stimuli the score of a unit rests on (the median over units of |Z|), ``z_clips`` from how many
       blocks (clips of a video, trajectories of gratings, pictures) they come, ``clips`` the blocks in the Z of any
       unit, and ``z_quantile`` the share of all stimuli that drive a unit at least as much as the last of its Z: above
@@ -71,7 +73,7 @@ class Invariance(Measure):
         units: Which units of a layer are scored: ``"all"``; ``"channels"`` (of each channel its largest response over
             positions); ``"centre"`` (of each channel the unit at the central position).
         bootstrap: Number of resamples for the intervals; 0 for none.
-        seed: Seed of the random draws: of what is held out together, and of the bootstrap.
+        seed: Seed of the random draws: of the halves, and of the bootstrap.
         batch_size: Number of stimuli per pass; by default 32 on a CPU and 256 on a GPU.
         frames: Number of frames for which a network of videos is shown each stimulus. The response to the first is
             dropped; each unit at each of the others counts as one.
@@ -143,10 +145,9 @@ class Invariance(Measure):
         table = measured.table.reset_index(drop=True)
         for name, rows in table.groupby("transformation", sort=False):
             score = score_of(measured, int(str(rows["order"].idxmax())))
-            most = score.n / firing_count(score.n, self.firing_rate) if score.n else inf
             # At another firing rate the score is another number, of which reference networks know nothing.
             at = "" if self.firing_rate == type(self).firing_rate else f", firing rate {self.firing_rate:g}"
-            evidence.append(replace(score, quantity=f"invariance to {name}, last layer{at}", most=most))
+            evidence.append(replace(score, quantity=f"invariance to {name}, last layer{at}"))
         return evidence
 
     def per_unit(self, subject: Subject) -> pd.DataFrame:
@@ -189,6 +190,7 @@ class Invariance(Measure):
                     near_max=self.near_max,
                     signs=self.signs,
                     units=self.units,
+                    halves=self._halves(test),
                     frames=self.frames,
                     details=self.details,
                 )
@@ -197,12 +199,19 @@ class Invariance(Measure):
                 for transformation, near_by_layer in passes.near().items():
                     asked = Asked(test, transformation, self.top, self.bootstrap, self.seed)
                     scored = {
-                        layer: LayerScores(passes.responses[layer], nears, asked)
-                        for layer, nears in near_by_layer.items()
+                        layer: LayerScores(passes.responses[layer], parts, asked)
+                        for layer, parts in near_by_layer.items()
                     }
                     for order, layer in enumerate(passes.layers):
                         labels = {"layer": layer, "order": order, "test": test.name, "transformation": transformation}
                         yield labels, scored.get(passes.repeats.get(layer, layer))
+
+    def _halves(self, test: InvarianceTest) -> Array | None:
+        """The half that each stimulus is in; None where none is held out, or one is too small for the firing rate."""
+        if not test.sampled:
+            return None
+        half = halves(test.blocks(test.transformations[0]), self.seed)
+        return half if half is not None and self.firing_rate * np.bincount(half).min() >= 1 else None
 
     def _seed_of_units(self, subject: Subject, layer: str) -> tuple[int, ...]:
         """Seeds of the resamples of a layer's units: no two networks or layers have the same units."""

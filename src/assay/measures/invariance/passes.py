@@ -18,6 +18,8 @@ from assay.measures.invariance.unit_responses import (
     NearMaximal,
     UnitResponses,
     Units,
+    joined,
+    kept_of,
     near_from_responses,
     replace_units,
     responses_of,
@@ -34,8 +36,12 @@ _LOOK_AGAIN = 1 << 27  # responses of units with many ties kept at a time
 class Passes:
     """Shows the stimuli of a test to a subject, as often as invariance scores need; settings as in `Invariance`.
 
-    After `show`, ``responses`` has what each layer's units responded to, ``layers`` the names of all layers asked for,
-    and ``repeats`` those that are the same as an earlier one.
+    After `show`, ``responses`` has what each layer's units responded to: to all stimuli, then, where there are
+    ``halves`` of them, to those of each half. ``layers`` has the names of all layers asked for, and ``repeats`` those
+    that are the same as an earlier one.
+
+    Args:
+        halves: The half, 0 or 1, that each stimulus is in; None where none is held out.
     """
 
     def __init__(
@@ -49,10 +55,12 @@ class Passes:
         near_max: int | float,
         signs: Signs,
         units: Units,
+        halves: Array | None = None,
         frames: int = FRAMES,
         details: bool = False,
     ) -> None:
         self.test = test
+        self.halves = halves
         self.subject = subject
         self.chosen = chosen
         self.size = size
@@ -62,7 +70,7 @@ class Passes:
         self.units = units
         self.frames = frames
         self.details = details
-        self.responses: dict[str, UnitResponses] = {}
+        self.responses: dict[str, list[UnitResponses]] = {}
         self.layers: list[str] = []
         self.repeats: dict[str, str] = {}
         self._not_per_stimulus: set[str] = set()
@@ -71,53 +79,84 @@ class Passes:
     def show(self) -> None:
         """Show all stimuli once, and keep of every layer the largest responses of its units."""
         n, shown = len(self.test), 0
+        by_part: dict[str, list[UnitResponses]] = {}
         for batch in self._batches():
-            visitor = partial(self._extend, len(batch))
+            inside = self._parts(np.arange(shown, shown + len(batch)))
+            rows = [torch.from_numpy(np.flatnonzero(part)).to(self.subject.device) for part in inside]
+            visitor = partial(self._extend, by_part, rows, len(batch))
             visit_stills(self.subject, batch, visitor, self.chosen, frames=self.frames, repeats=False)
             shown += len(batch)
             report(f"{self.subject.name}: stimuli", shown, n)
+        for layer, parts in by_part.items():
+            self.responses[layer] = parts if len(parts) == 1 else [joined(parts, self.signs), *parts]
         self.layers = self.subject.choose(self.chosen)
         self.repeats = self.subject.repeats(self.chosen)
 
-    def _extend(self, count: int, layer: str, output: Tensor) -> None:
-        """Add what a layer did with a batch of ``count`` stimuli to the responses of its units."""
-        if self._fits(layer, output, count):
-            if layer not in self.responses:
-                self.responses[layer] = UnitResponses(len(self.test), self.firing_rate, self.signs, self.details)
-            self.responses[layer].extend(responses_of(output, self.units))
+    def _parts(self, stimuli: Array) -> list[Array]:
+        """Which of some stimuli are in each part whose responses are kept apart: all of them, or those of each half."""
+        if self.halves is None:
+            return [np.ones(len(stimuli), dtype=bool)]
+        return [self.halves[stimuli] == half for half in (0, 1)]
 
-    def near(self) -> dict[str, dict[str, dict[int, NearMaximal]]]:
-        """Find Z of all units, with local rates, for each transformation, layer and sign."""
+    def _extend(
+        self, by_part: dict[str, list[UnitResponses]], rows: list[Tensor], count: int, layer: str, output: Tensor
+    ) -> None:
+        """Add what a layer did with a batch of ``count`` stimuli to the responses of its units, part by part."""
+        if not self._fits(layer, output, count, by_part):
+            return
+        if layer not in by_part:
+            everything = np.arange(len(self.test))
+            kept = kept_of(len(everything), self.firing_rate)
+            by_part[layer] = [
+                UnitResponses(everything[part], self.firing_rate, self.signs, self.details, kept)
+                for part in self._parts(everything)
+            ]
+        responses = responses_of(output, self.units)
+        for of_part, keeper in zip(rows, by_part[layer], strict=True):
+            if len(of_part):
+                keeper.extend(responses if len(of_part) == count else responses.index_select(0, of_part))
+
+    def near(self) -> dict[str, dict[str, list[dict[int, NearMaximal]]]]:
+        """Find Z of all units, with local rates, for each transformation, layer, part of the stimuli and sign."""
         transformations = {name: _Transformation(self.test, name) for name in self.test.transformations}
-        nears: dict[str, dict[str, dict[int, NearMaximal]]] = {name: {} for name in transformations}
-        unknown: dict[str, dict[str, Array]] = {name: {} for name in transformations}
+        nears: dict[str, dict[str, list[dict[int, NearMaximal]]]] = {name: {} for name in transformations}
+        unknown: dict[str, dict[str, list[Array]]] = {name: {} for name in transformations}
         for name, transformation in transformations.items():
             for layer, kept in self.responses.items():
-                nears[name][layer], unknown[name][layer] = self._from_kept(kept, transformation)
+                found = [self._from_kept(of, transformation, self._with_details(i)) for i, of in enumerate(kept)]
+                nears[name][layer], unknown[name][layer] = ([*of] for of in zip(*found, strict=True))
         again = {
-            layer: np.flatnonzero(np.any([unknown[name][layer] for name in transformations], axis=0))
+            layer: np.flatnonzero(np.any([part for of in unknown.values() for part in of[layer]], axis=0))
             for layer in self.responses
         }
         for layer, units, responses in self._look_again(again):
             for name, transformation in transformations.items():
-                asked = unknown[name][layer][units]
-                for sign, near in nears[name][layer].items():
-                    replacement = near_from_responses(
-                        responses[:, asked],
-                        sign,
-                        self.firing_rate,
-                        self.near_max,
-                        transformation.eligible,
-                        transformation.table,
-                        self.details,
-                    )
-                    nears[name][layer][sign] = replace_units(near, units[asked], replacement)
+                for i, part in enumerate(self.responses[layer]):
+                    asked = unknown[name][layer][i][units]
+                    for sign, near in nears[name][layer][i].items():
+                        replacement = near_from_responses(
+                            responses[:, asked],
+                            part.stimuli,
+                            sign,
+                            self.firing_rate,
+                            self.near_max,
+                            transformation.eligible,
+                            transformation.table,
+                            self._with_details(i),
+                        )
+                        nears[name][layer][i][sign] = replace_units(near, units[asked], replacement)
         if isinstance(self.test, OpenTest):
             for name, near_by_layer in nears.items():
                 self._show_transforms(self.test, name, near_by_layer)
         return nears
 
-    def _from_kept(self, kept: UnitResponses, transformation: _Transformation) -> tuple[dict[int, NearMaximal], Array]:
+    def _with_details(self, part: int) -> bool:
+        """Whether details are kept of a part: of all stimuli, and not of each half."""
+        return self.details and part == 0
+
+    def _from_kept(
+        self, kept: UnitResponses, transformation: _Transformation, details: bool
+    ) -> tuple[dict[int, NearMaximal], Array]:
         """Z of each sign from the largest responses, and the units for which those are too few to tell."""
         nears: dict[int, NearMaximal] = {}
         unknown = np.zeros(len(kept.finite), dtype=bool)
@@ -125,7 +164,7 @@ class Passes:
         for sign in kept.signs:
             near, beyond = kept.near(sign, self.near_max, transformation.eligible)
             if transformation.table is not None:
-                near = kept.with_local_rates(sign, near, transformation.table, self.details)
+                near = kept.with_local_rates(sign, near, transformation.table, details)
             nears[sign] = near
             unknown |= beyond
             met |= np.isin(near.status, SCORED) & (near.firing <= (1 + SLACK) * kept.asked)
@@ -135,10 +174,10 @@ class Passes:
         for batch in self.test.batches(self.size):
             yield torch.from_numpy(batch).to(self.subject.device)
 
-    def _fits(self, layer: str, output: Tensor, count: int) -> bool:
+    def _fits(self, layer: str, output: Tensor, count: int, known: dict[str, list[UnitResponses]]) -> bool:
         if self.subject.is_per_sample(layer) and len(output) == count and layer not in self._not_per_stimulus:
             return True
-        if layer in self.responses:
+        if layer in known:
             raise AssayError(f"layer {layer!r} of {self.subject.name!r} has not one entry per stimulus in every batch")
         self._not_per_stimulus.add(layer)
         return False
@@ -171,16 +210,20 @@ class Passes:
         return {layer: np.concatenate(responses.pop(layer)) for layer in wanted}
 
     def _show_transforms(
-        self, test: OpenTest, transformation: str, near_by_layer: dict[str, dict[int, NearMaximal]]
+        self, test: OpenTest, transformation: str, near_by_layer: dict[str, list[dict[int, NearMaximal]]]
     ) -> None:
         """Show the stimuli in any unit's Z at all magnitudes, and set the local rates of the units."""
-        driving = [near.stimulus for nears in near_by_layer.values() for near in nears.values()]
+        driving = [near.stimulus for parts in near_by_layer.values() for nears in parts for near in nears.values()]
         wanted = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *driving]))
         if not len(wanted):
             return
         lookups = {
-            layer: [_FiringOnTransforms(sign, near, wanted, self.details) for sign, near in nears.items()]
-            for layer, nears in near_by_layer.items()
+            layer: [
+                _FiringOnTransforms(sign, near, wanted, self._with_details(i))
+                for i, nears in enumerate(parts)
+                for sign, near in nears.items()
+            ]
+            for layer, parts in near_by_layer.items()
         }
         one = torch.from_numpy(test.pictures(wanted[:1])).to(self.subject.device)
         magnitudes = test.trajectory(transformation, one).shape[1]
@@ -196,10 +239,10 @@ class Passes:
             transforms = test.trajectory(transformation, stimuli).flatten(0, 1)
             visit_stills(self.subject, transforms, partial(visit, start), list(lookups), frames=self.frames)
             report(f"{self.subject.name}: {transformation}", min(start + step, len(wanted)), len(wanted))
-        for layer, by_sign in lookups.items():
-            for lookup in by_sign:
-                near = near_by_layer[layer][lookup.sign]
-                near_by_layer[layer][lookup.sign] = replace(near, local=lookup.local_rates(), fires=lookup.fires())
+        for layer, of_layer in lookups.items():
+            places = [(nears, sign) for nears in near_by_layer[layer] for sign in nears]
+            for lookup, (nears, sign) in zip(of_layer, places, strict=True):
+                nears[sign] = replace(nears[sign], local=lookup.local_rates(), fires=lookup.fires())
 
 
 def require_enough(test: InvarianceTest, firing_rate: float) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -55,17 +55,27 @@ class UnitResponses:
 
     Keeps, per unit and sign, the ⌈G·n⌉ largest responses and a quarter more, the extremes and how often they were
     reached: memory grows with units, not with stimuli.
+
+    Args:
+        stimuli: The numbers of the stimuli, in the order in which they will be shown.
+        firing_rate: The global firing rate G.
+        signs: Which signs units may have.
+        details: Whether to keep what sparseness needs.
+        kept: How many of the largest responses to keep, if more than these stimuli need.
     """
 
-    def __init__(self, n: int, firing_rate: float, signs: Signs, details: bool = False) -> None:
-        self.n = n
+    def __init__(
+        self, stimuli: Array, firing_rate: float, signs: Signs, details: bool = False, kept: int | None = None
+    ) -> None:
+        self.stimuli = stimuli
+        self.n = len(stimuli)
         self.details = details
         self.sums: dict[int, tuple[Tensor, Tensor]] = {}  # of the responses above zero, and of their squares
-        self.asked = firing_count(n, firing_rate)
+        self.asked = firing_count(self.n, firing_rate)
         self.shown = 0
         self.firing_rate = firing_rate
         self.signs = SIGNS[signs]
-        count = min(n, self.asked + int(SLACK * self.asked) + 1)
+        count = min(self.n, kept or kept_of(self.n, firing_rate))
         self.top: dict[int, TopResponses] = {sign: TopResponses(count) for sign in self.signs}
         self.extreme: dict[int, Tensor] = {}
         self.reached: dict[int, Tensor] = {}
@@ -128,20 +138,25 @@ class UnitResponses:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray((1 - first**2 / second) / (1 - 1 / self.n))
 
-    def _kept(self, sign: int) -> tuple[Tensor, Tensor, Tensor]:
+    def kept(self, sign: int) -> tuple[Tensor, Tensor, Tensor]:
         """The largest responses, their stimuli, and whether the unit fires on them; all three kept × units."""
         if sign not in self._sorted:
-            values, stimuli = self.top.pop(sign).sorted()
-            fires = (values >= values[self.asked - 1]) & torch.from_numpy(self.finite).to(values.device)
-            self._sorted[sign] = values, stimuli.long().clamp_min(0), fires  # a unit of NaN has no stimuli
+            values, shown = self.top.pop(sign).sorted()
+            stimuli = torch.from_numpy(self.stimuli).to(values.device)[shown.long().clamp_min(0)]  # of NaN: any
+            self.keep(sign, values, stimuli)
         return self._sorted[sign]
+
+    def keep(self, sign: int, values: Tensor, stimuli: Tensor) -> None:
+        """Take these as the largest responses, in descending order, and their stimuli; both kept × units."""
+        fires = (values >= values[self.asked - 1]) & torch.from_numpy(self.finite).to(values.device)
+        self._sorted[sign] = values, stimuli, fires
 
     def near(self, sign: int, near_max: int | float, eligible: Array) -> tuple[NearMaximal, Array]:
         """The near-maximal stimuli Z of each unit, of those eligible; and which units have more ties than were kept.
 
         Those units come out with no pairs: their responses must be looked at again (see `near_from_responses`).
         """
-        values, stimuli, fires = self._kept(sign)
+        values, stimuli, fires = self.kept(sign)
         kth, low, high = values[self.asked - 1], -self.extreme[-sign], self.extreme[sign]
         beyond = fires.all(0) & (self.n > len(values))
         counted = torch.where(kth == high, self.reached[sign], -1)
@@ -181,15 +196,15 @@ class UnitResponses:
             trajectories: T(z) of every stimulus.
             details: Whether to keep on which stimuli of T(z) the unit fires.
         """
-        values, stimuli, fires = self._kept(sign)
+        values, stimuli, fires = self.kept(sign)
         table = torch.from_numpy(trajectories).to(values.device)
         unit, stimulus = (torch.from_numpy(a).to(values.device).long() for a in (near.unit, near.stimulus))
         local = torch.empty(len(unit), dtype=torch.float64, device=values.device)
         fired = torch.empty((len(unit), table.shape[1]) if details else 0, dtype=torch.bool, device=values.device)
-        step = max(_CHUNK // self.n, 1)
+        step = max(_CHUNK // len(table), 1)
         for start in range(0, values.shape[1], step):
             columns = slice(start, start + step)
-            laid_out = torch.zeros((self.n, fires[:, columns].shape[1]), dtype=torch.bool, device=values.device)
+            laid_out = torch.zeros((len(table), fires[:, columns].shape[1]), dtype=torch.bool, device=values.device)
             laid_out.scatter_(0, stimuli[:, columns], fires[:, columns])
             pairs = ((unit >= start) & (unit < start + step)).nonzero()[:, 0]
             for some, hit, of in _hits(laid_out, unit[pairs] - start, stimulus[pairs], table):
@@ -199,8 +214,41 @@ class UnitResponses:
         return replace(near, local=local.cpu().numpy(), fires=fired.cpu().numpy() if details else None)
 
 
+def kept_of(n: int, firing_rate: float) -> int:
+    """How many of the largest of n responses tell when a unit fires: those on which it does, and a quarter more."""
+    asked = firing_count(n, firing_rate)
+    return min(n, asked + int(SLACK * asked) + 1)
+
+
+def joined(parts: Sequence[UnitResponses], signs: Signs) -> UnitResponses:
+    """The responses to the stimuli of all parts, of which each has kept as many as all of them need together."""
+    stimuli = np.sort(np.concatenate([part.stimuli for part in parts]))
+    first = parts[0]
+    whole = UnitResponses(stimuli, first.firing_rate, signs, first.details)
+    whole.top.clear()
+    whole.shown = sum(part.shown for part in parts)
+    for sign in (1, -1):
+        whole.extreme[sign] = torch.stack([part.extreme[sign] for part in parts]).amax(0)  # NaN stays
+    for sign in whole.signs:
+        reached = torch.zeros_like(first.reached[sign])
+        for part in parts:
+            there = part.extreme[sign] == whole.extreme[sign]
+            unknown = there & (part.reached[sign] < 0) | (reached < 0)
+            reached = torch.where(unknown, -1, reached + torch.where(there, part.reached[sign], 0))
+        whole.reached[sign] = reached
+        values, numbers = (torch.cat(of) for of in zip(*(part.kept(sign)[:2] for part in parts), strict=True))
+        earlier = numbers.argsort(dim=0)
+        order = earlier.gather(0, values.gather(0, earlier).argsort(dim=0, descending=True, stable=True))
+        order = order[: kept_of(whole.n, whole.firing_rate)]
+        whole.keep(sign, values.gather(0, order), numbers.gather(0, order))
+        if whole.details:
+            whole.sums[sign] = tuple(torch.stack(of).sum(0) for of in zip(*(p.sums[sign] for p in parts), strict=True))  # type: ignore[assignment]
+    return whole
+
+
 def near_from_responses(
     responses: Array,
+    stimuli: Array,
     sign: int,
     firing_rate: float,
     near_max: int | float,
@@ -208,21 +256,36 @@ def near_from_responses(
     trajectories: Array | None,
     details: bool = False,
 ) -> NearMaximal:
-    """The near-maximal stimuli Z from all responses of a few units (stimuli × units), for units with many ties."""
-    fired = fire(sign * responses, firing_rate, near_max, eligible)
-    stimulus, unit = np.nonzero(fired.near & np.isin(fired.status, SCORED))
-    order = np.lexsort((stimulus, -sign * responses[stimulus, unit], unit))  # what drives a unit most comes first
-    stimulus, unit = stimulus[order], unit[order]
+    """The near-maximal stimuli Z from all responses of a few units, for units with many ties.
+
+    Args:
+        responses: The responses, all stimuli × units.
+        stimuli: The numbers of the stimuli that thresholds and Z are of.
+        sign: The sign of the units.
+        firing_rate: The global firing rate G.
+        near_max: Number of stimuli in Z.
+        eligible: Whether each stimulus may be in Z.
+        trajectories: T(z) of every stimulus, of which none is outside of ``stimuli`` for a z in it.
+        details: Whether to keep on which stimuli of T(z) the unit fires.
+    """
+    shown = responses[stimuli]
+    fired = fire(sign * shown, firing_rate, near_max, eligible[stimuli])
+    place, unit = np.nonzero(fired.near & np.isin(fired.status, SCORED))
+    order = np.lexsort((place, -sign * shown[place, unit], unit))  # what drives a unit most comes first
+    place, unit = place[order], unit[order]
+    stimulus = stimuli[place]
     local, along = np.full(len(unit), np.nan), None
     if trajectories is not None:
-        laid_out, *rest = (torch.from_numpy(a) for a in (fired.fires, unit, stimulus, trajectories))
+        fires = np.zeros(responses.shape, dtype=bool)
+        fires[stimuli] = fired.fires
+        laid_out, *rest = (torch.from_numpy(a) for a in (fires, unit, stimulus, trajectories))
         along = np.zeros((len(unit), trajectories.shape[1] if details else 0), dtype=bool)
         for some, hit, of in _hits(laid_out, *rest):
             local[some.numpy()] = (hit.sum(1).double() / of).numpy()
             if details:
                 along[some.numpy()] = hit.numpy()
-    last = np.where(fired.near, sign * responses, np.inf).min(axis=0)
-    at_least = (sign * responses >= last).sum(axis=0)
+    last = np.where(fired.near, sign * shown, np.inf).min(axis=0)
+    at_least = (sign * shown >= last).sum(axis=0)
     rates = (fired.thresholds, fired.fires.sum(axis=0), fired.status, at_least)
     return NearMaximal(*rates, unit, stimulus, local, along if details else None)
 

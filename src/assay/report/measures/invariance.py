@@ -15,7 +15,8 @@ from assay.runs.tables import Tables
 
 NOTES = {
     "score": "Inv_p: mean invariance score of the best-scoring proportion of units; 1/G is the most there can be",
-    "held_out": "what the best units score on stimuli that did not choose them, which no luck in the choice raises",
+    "held_out": "what the best units of one half of the clips or pictures score on the other half, so that no luck in "
+    "the choice raises it (for gratings, which are a whole grid: the score)",
     "held_out_low": "lower end of its 95 % interval (bootstrap over units and blocks of stimuli)",
     "held_out_high": "upper end of its 95 % interval",
     "n": "units in that mean",
@@ -24,7 +25,8 @@ NOTES = {
     "clips": "clips that the Z of any unit comes from",
     "z_quantile": "share of all stimuli that drive a unit at least as much as the last of its Z: the median over units",
     "mean_score": "Inv_1: mean over all units that have a score",
-    "mean_held_out": "the same with each unit's sign chosen on other stimuli; then its 95 % interval",
+    "mean_held_out": "the same for all units, each with the sign that the other half chose; then its 95 % interval",
+    "largest": "the largest score there can be, 1/G",
     "p10": "tenth percentile of those scores, and so on",
     "negative": "share of those units that fire when their response is small (sign −1)",
     "units": "units of the layer",
@@ -141,8 +143,14 @@ def _value(row: pd.Series) -> str:
     if "held_out" not in row:  # a run of before, whose interval was around the score
         return f"{row['score']:.1f}"
     low, high = row["held_out_low"], row["held_out_high"]
-    spread = "" if pd.isna(low) else f", {low:.1f} to {high:.1f}"
-    return f"{row['score']:.1f}" + ("" if pd.isna(row["held_out"]) else f" (held out {row['held_out']:.1f}{spread})")
+    inside = [] if pd.isna(row["held_out"]) or _whole_grid(row) else [f"held out {row['held_out']:.1f}"]
+    inside += [] if pd.isna(low) else [f"{low:.1f} to {high:.1f}"]
+    return f"{row['score']:.1f}" + (f" ({', '.join(inside)})" if inside else "")
+
+
+def _whole_grid(row: pd.Series) -> bool:
+    """Whether the stimuli were all that there are, so that the score itself has the interval."""
+    return math.isclose(row["held_out"], row["score"], rel_tol=1e-9)
 
 
 def _chart(group: pd.DataFrame, name: str, most: float) -> LineChart:
@@ -160,7 +168,10 @@ def _chart(group: pd.DataFrame, name: str, most: float) -> LineChart:
             depth = i / max(len(rows) - 1, 1)
             points.append(Point(depth, float(row[value]), band, str(row["layer"]), detail))
         lines.append((str(subject), tuple(points)))
-    caption = f"Invariance to {name} across layers" + (", on held-out stimuli (band: 95 % interval)" * bool(held_out))
+    of = " (band: 95 % interval)" * bool(held_out)
+    if held_out and not all(_whole_grid(row) for _, row in group[group["held_out"].notna()].iterrows()):
+        of = f", on held-out stimuli{of}"
+    caption = f"Invariance to {name} across layers{of}"
     return LineChart(caption, "relative depth: input to output", "invariance score", tuple(lines), ("most", most))
 
 

@@ -97,6 +97,18 @@ def test_blocks_are_softmaxes_over_their_units_and_off():
         )
 
 
+def test_log_odds_are_those_of_the_pooling_units_and_do_not_round_to_one():
+    torch.manual_seed(0)
+    rbm = ConvolutionalRBM(1, 2, size=3, sigma=0.5)
+    v = torch.randn(3, 1, 8, 8)
+    with torch.no_grad():
+        rbm.weight.normal_()
+        exact = copy.deepcopy(rbm).double()(v.double())
+        torch.testing.assert_close(rbm.log_odds(v).double(), exact.logit(), atol=1e-4, rtol=1e-4)
+        far = 20 * v
+        assert (rbm(far) == 1).sum() > 1 and rbm.log_odds(far).unique().numel() == rbm(far).numel()
+
+
 def test_sampling_turns_on_at_most_one_unit_of_a_block_as_often_as_it_should():
     torch.manual_seed(0)
     rbm = ConvolutionalRBM(1, 2, size=3, sigma=1.0)

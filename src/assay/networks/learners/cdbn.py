@@ -101,6 +101,10 @@ class ConvolutionalRBM(nn.Module):
         """Return the probabilities P(p = 1 | v) of the pooling units, N×K×⌊(H−size+1)/pool⌋×…"""
         return self.detection(v)[..., :-1].sum(-1)
 
+    def log_odds(self, v: Tensor) -> Tensor:
+        """Return the log odds log P/(1 − P) = log Σ_j e^{a_j} of the pooling units; P itself soon rounds to 1."""
+        return self._blocks(self.fitted(v)).logsumexp(-1)
+
     def detection(self, v: Tensor) -> Tensor:
         """Return the softmax of every block, N×K×rows×columns×(pool² + 1); the last entry is "all off"."""
         return _probabilities(self._blocks(self.fitted(v)))

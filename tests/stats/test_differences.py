@@ -78,3 +78,10 @@ def test_draws_leave_the_table_as_it_was():
     measured = Measured.of([{"quantity": "a", "value": 1.0, "draws": [1, 2]}, {"quantity": "b", "value": 2.0}])
     assert list(measured.table.columns) == ["quantity", "value"]
     assert {number: drawn.tolist() for number, drawn in measured.draws.items()} == {0: [1.0, 2.0]}
+
+
+def test_two_proportions_differ_by_no_more_than_one():
+    rng = np.random.default_rng(0)
+    a, b = (Evidence("accuracy", v, draws=v + 0.2 * rng.normal(size=200), n=9, proportion=True) for v in (0.95, 0.05))
+    low, high = difference(a, b).interval()
+    assert low < 0.9 and high == 1

@@ -85,7 +85,7 @@ def difference(a: Evidence, b: Evidence) -> Difference | None:
     """
     if not (np.isfinite(a.value) and np.isfinite(b.value)):
         return None
-    most = max(a.most - b.least, b.most - a.least)
+    most = 1.0 if a.proportion and b.proportion else max(a.most - b.least, b.most - a.least)
     if a.items and b.items:
         common = [name for name in a.items if name in b.items]
         apart = np.array([a.items[name] - b.items[name] for name in common])

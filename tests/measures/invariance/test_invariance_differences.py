@@ -99,7 +99,7 @@ def test_the_last_layer_is_the_last_though_another_has_a_score_on_held_out_stimu
     last = found.table["order"] == found.table["order"].max()
     without = Measured(found.table.assign(held_out=found.table["held_out"].mask(last)), found.draws)
     (evidence,) = measure.evidence(without)
-    assert np.isnan(evidence.value) and evidence.status == "too few clips drive its best units to hold any out"
+    assert np.isnan(evidence.value) and evidence.status == "too few clips or stimuli to hold any out"
     table = found.table.assign(score=found.table["score"].mask(last))
     scores = {str(key): value for key, value in measure.predictors(table).items()}
     assert np.isnan(scores["time invariance of the last layer"])

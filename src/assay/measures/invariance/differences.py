@@ -13,7 +13,7 @@ from assay.measures.evidence import Measured
 from assay.stats.differences import difference
 from assay.stats.evidence import Evidence
 
-NONE_HELD_OUT = "too few clips drive its best units to hold any out"
+NONE_HELD_OUT = "too few clips or stimuli to hold any out"
 _OF = {"best units": "held_out", "all units": "mean_held_out"}
 
 

@@ -75,7 +75,9 @@ def _apart(x: pd.Series, y: pd.Series) -> pd.Series:
     largest = []
     for one, other in zip(map(np.asarray, x), map(np.asarray, y), strict=True):
         if np.issubdtype(one.dtype, np.number) and np.issubdtype(other.dtype, np.number) and one.shape == other.shape:
-            gaps = np.where(np.isnan(one) & np.isnan(other), 0.0, np.abs(one - other.astype(np.float64)))
+            alike = (one == other) | (np.isnan(one) & np.isnan(other))  # infinite entries too
+            with np.errstate(invalid="ignore"):
+                gaps = np.where(alike, 0.0, np.abs(one - other.astype(np.float64)))
             largest.append(float(gaps.max(initial=0.0)))
         else:
             largest.append(0.0 if np.array_equal(one, other) else float("inf"))

@@ -79,16 +79,18 @@ class Passes:
     def show(self) -> None:
         """Show all stimuli once, and keep of every layer the largest responses of its units."""
         n, shown = len(self.test), 0
+        everything = np.arange(n)
+        members = [everything[part] for part in self._parts(everything)]  # once for all layers
         by_part: dict[str, list[UnitResponses]] = {}
         for batch in self._batches():
             inside = self._parts(np.arange(shown, shown + len(batch)))
             rows = [torch.from_numpy(np.flatnonzero(part)).to(self.subject.device) for part in inside]
-            visitor = partial(self._extend, by_part, rows, len(batch))
+            visitor = partial(self._extend, by_part, members, rows, len(batch))
             visit_stills(self.subject, batch, visitor, self.chosen, frames=self.frames, repeats=False)
             shown += len(batch)
             report(f"{self.subject.name}: stimuli", shown, n)
         for layer, parts in by_part.items():
-            self.responses[layer] = parts if len(parts) == 1 else [joined(parts, self.signs), *parts]
+            self.responses[layer] = parts if len(parts) == 1 else [joined(parts, everything, self.signs), *parts]
         self.layers = self.subject.choose(self.chosen)
         self.repeats = self.subject.repeats(self.chosen)
 
@@ -99,18 +101,20 @@ class Passes:
         return [self.halves[stimuli] == half for half in (0, 1)]
 
     def _extend(
-        self, by_part: dict[str, list[UnitResponses]], rows: list[Tensor], count: int, layer: str, output: Tensor
+        self,
+        by_part: dict[str, list[UnitResponses]],
+        members: list[Array],
+        rows: list[Tensor],
+        count: int,
+        layer: str,
+        output: Tensor,
     ) -> None:
         """Add what a layer did with a batch of ``count`` stimuli to the responses of its units, part by part."""
         if not self._fits(layer, output, count, by_part):
             return
         if layer not in by_part:
-            everything = np.arange(len(self.test))
-            kept = kept_of(len(everything), self.firing_rate)
-            by_part[layer] = [
-                UnitResponses(everything[part], self.firing_rate, self.signs, self.details, kept)
-                for part in self._parts(everything)
-            ]
+            kept = kept_of(len(self.test), self.firing_rate)
+            by_part[layer] = [UnitResponses(of, self.firing_rate, self.signs, self.details, kept) for of in members]
         responses = responses_of(output, self.units)
         for of_part, keeper in zip(rows, by_part[layer], strict=True):
             if len(of_part):

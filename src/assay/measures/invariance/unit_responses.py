@@ -220,9 +220,8 @@ def kept_of(n: int, firing_rate: float) -> int:
     return min(n, asked + int(SLACK * asked) + 1)
 
 
-def joined(parts: Sequence[UnitResponses], signs: Signs) -> UnitResponses:
+def joined(parts: Sequence[UnitResponses], stimuli: Array, signs: Signs) -> UnitResponses:
     """The responses to the stimuli of all parts, of which each has kept as many as all of them need together."""
-    stimuli = np.sort(np.concatenate([part.stimuli for part in parts]))
     first = parts[0]
     whole = UnitResponses(stimuli, first.firing_rate, signs, first.details)
     whole.top.clear()

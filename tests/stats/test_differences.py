@@ -12,6 +12,7 @@ from assay.measures.evidence import Measured
 from assay.stats.bootstrap import bootstrap_draws
 from assay.stats.differences import difference, interval
 from assay.stats.evidence import Evidence
+from assay.stats.seeds import SeedSpread, difference_of_recipes
 
 
 def test_means_of_clips_are_compared_clip_by_clip():
@@ -85,3 +86,14 @@ def test_two_proportions_differ_by_no_more_than_one():
     a, b = (Evidence("accuracy", v, draws=v + 0.2 * rng.normal(size=200), n=9, proportion=True) for v in (0.95, 0.05))
     low, high = difference(a, b).interval()
     assert low < 0.9 and high == 1
+
+
+@pytest.mark.parametrize("level", [0.9, 0.95, 0.999])
+def test_seeds_make_no_interval_narrower(level):
+    """Two clips leave one degree of freedom, to which many seeds add: Welch's approximation would gain from it."""
+    a, b = (Evidence("curvature", v, items={"x": v, "y": v + d}) for v, d in ((2.0, 1.0), (1.0, 0.2)))
+    alone = difference(a, b)
+    both = difference_of_recipes(a, b, (SeedSpread(0.05, 40.0), SeedSpread(0.05, 40.0)))
+    assert alone is not None and both is not None and both.error > alone.error and both.df > alone.df
+    (low, high), (least, most) = both.interval(level), alone.interval(level)
+    assert low <= least and high >= most

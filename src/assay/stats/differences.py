@@ -27,6 +27,7 @@ class Difference:
         paired: Whether the two were compared on the same clips or inputs, one by one.
         n: Number of clips or inputs.
         most: How far apart the two can be, beyond which no interval goes.
+        part: The same difference with one part of the error alone; no interval is narrower than its own.
     """
 
     value: float
@@ -35,6 +36,7 @@ class Difference:
     paired: bool
     n: int
     most: float = inf
+    part: Difference | None = None
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """The interval d ± t·s, with t the quantile of Student's distribution (of the normal one for infinite df).
@@ -46,7 +48,7 @@ class Difference:
             >>> round(low, 3), round(high, 3)
             (0.02, 1.98)
         """
-        half = _quantile((1 + level) / 2, self.df) * self.error
+        half = max(_quantile((1 + level) / 2, of.df) * of.error for of in (self, self.part) if of is not None)
         return max(self.value - half, -self.most), min(self.value + half, self.most)
 
     def clear(self, level: float = 0.95) -> bool:

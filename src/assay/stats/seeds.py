@@ -128,6 +128,5 @@ def difference_of_recipes(
         parts.append((spread.of(evidence.value) ** 2 / n, spread.df))
     total = sum(square for square, _ in parts)
     rest = sum(square**2 / df for square, df in parts)
-    both = replace(by_stimuli, error=sqrt(total), df=total**2 / rest if rest > 0 else inf)
     # Where clips are few and seeds many, the approximation gives more degrees of freedom than it adds error.
-    return max(both, by_stimuli, key=lambda apart: apart.interval()[1])
+    return replace(by_stimuli, error=sqrt(total), df=total**2 / rest if rest > 0 else inf, part=by_stimuli)

@@ -7,6 +7,7 @@ hierarchical representations"; as used by Goodfellow et al. 2009, §3.2.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Literal
 
 import torch
@@ -140,7 +141,8 @@ class ConvolutionalRBM(nn.Module):
         return self._drawn(self.detection(v))
 
     def _drawn(self, probabilities: Tensor) -> Tensor:
-        cumulative = probabilities[..., :-1].cumsum(-1)
+        # Of so few entries torch's cumsum is slow on a GPU: it took two thirds of the time of learning.
+        cumulative = torch.stack(list(accumulate(probabilities[..., :-1].unbind(-1))), -1)
         chance = torch.rand_like(cumulative[..., :1])
         on = (chance < cumulative) & (chance >= F.pad(cumulative, (1, 0))[..., :-1])
         return self._unblocks(on.to(probabilities.dtype))

@@ -55,7 +55,7 @@ def test_a_truncated_video_is_an_error_not_a_shorter_clip(shared_data, tmp_path,
 @pytest.mark.parametrize("content", [b"", b"no video at all" * 20])
 def test_a_file_of_which_nothing_can_be_decoded_is_named(tmp_path, content):
     (tmp_path / "clip.mp4").write_bytes(content)
-    with pytest.raises(AssayError, match=r"clip\.mp4 cannot be decoded at all: it is empty, cut short or no video \("):
+    with pytest.raises(AssayError, match=r"clip\.mp4 cannot be decoded at all: it is empty, cut short, no video, or "):
         all_frames(load_sequences(tmp_path))
 
 

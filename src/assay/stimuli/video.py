@@ -67,7 +67,8 @@ class Video(Clip):
                     if length_s is not None and shown_s + slack_s < length_s:
                         raise AssayError(f"{self.path} is damaged: its frames end at {shown_s:.2f} of {length_s:.2f} s")
             except (av.error.FFmpegError, EOFError) as error:
-                where = f"past frame {t}" if t >= 0 else "at all: it is empty, cut short or no video"
+                nothing = "at all: it is empty, cut short, no video, or breaks the rules of its codec"
+                where = f"past frame {t}" if t >= 0 else nothing
                 raise AssayError(f"{self.path} cannot be decoded {where} ({error})") from error
         if t < 0:
             raise AssayError(f"{self.path} holds no decodable frame")

@@ -1,7 +1,9 @@
 """What networks learn from, what chooses their settings, and what tests them: three sets of scenes that share none.
 
 Photographs come with scikit-learn, scikit-image and Matplotlib; the folder of data, where there is one, adds
-``natural_sequences`` (a folder of frames for each scene), ``videos`` and ``coil20/coil20_64.npz``.
+``natural_sequences`` (a folder of frames for each scene), ``videos``, ``coil20/coil20_64.npz`` and perhaps ``opencv``,
+with cup.mp4 and vtest.avi of OpenCV's documentation (Debian's opencv-doc). Its box.mp4 is not used: it breaks the
+rules of H.264 (an IDR unit with a slice that is not intra-coded), and decoders give its frames out of order.
 """
 
 from __future__ import annotations
@@ -30,6 +32,9 @@ LEARNED_SEQUENCES = ("carnegie-dam", "chironomus", "ice3", "prairieTer", "smile"
 LEARNED_VIDEOS = ("tree",)
 SHOWN_SEQUENCES = ("bees", "boats", "egomotion", "leaves-wind", "walking")
 SHOWN_VIDEOS = ("bikes", "carphone_pristine", "cockatoo", "realshort")
+OPENCV = "opencv"
+STREET = ("vtest",)
+TURNED = ("cup",)
 EVERY = 10  # frames between those that are learned from: neighbours show the same
 
 
@@ -61,7 +66,15 @@ def learned_and_validation(data: Path | None) -> tuple[list[Array], list[Array]]
 
 
 def footage(data: Path, frames: int) -> Sequences:
-    """Real footage as it was recorded, at its own size, proportions and rate: videos, and natural sequences."""
-    videos = load_sequences(data / "videos", color="grey", names=SHOWN_VIDEOS, stop=frames)
-    sequences = load_sequences(data / "natural_sequences", color="grey", names=SHOWN_SEQUENCES)
-    return Sequences((*videos.clips, *sequences.clips), "real footage")
+    """Real footage as it was recorded, at its own size, proportions and rate: videos, a street, natural sequences."""
+    clips = [*load_sequences(data / "videos", color="grey", names=SHOWN_VIDEOS, stop=frames)]
+    if (data / OPENCV).is_dir():
+        clips += load_sequences(data / OPENCV, color="grey", names=STREET, stop=frames)
+    return Sequences((*clips, *load_sequences(data / "natural_sequences", color="grey", names=SHOWN_SEQUENCES)), "real")
+
+
+def turned_by_hand(data: Path, frames: int) -> dict[str, Sequences]:
+    """An object that a hand turns before a camera, at half its size, as the paper's videos were reduced."""
+    if not (data / OPENCV).is_dir():
+        return {}
+    return {"turned_by_hand": load_sequences(data / OPENCV, (240, 320), "grey", names=TURNED, stop=frames)}

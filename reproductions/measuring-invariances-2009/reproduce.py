@@ -4,8 +4,8 @@
 
 Writes tables (CSV) and figures (PNG) beside this file, or under --out. The parts are ``networks`` (autoencoders),
 ``sweep`` (settings of the convolutional network, chosen on pictures that are in no test) and ``cdbn``, which takes the
-best of them. The folder of data holds coil20/coil20_64.npz, natural_sequences and videos; without it there are
-photographs alone. With --small it runs in about a minute on a CPU, for the tests: too small to learn from.
+best of them. The folder of data holds coil20/coil20_64.npz, natural_sequences, videos and perhaps opencv; without it
+there are photographs alone. With --small it runs in about a minute on a CPU, for the tests: too small to learn from.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import itertools
 import logging
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +23,15 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import torch
+from belief import DIVERGED, SWEPT, LogOdds, belief_network, combinations, on_border, reconstruction
 from joblib import Parallel, delayed
-from material import CAMERA_PICTURES, footage, learned_and_validation
+from material import CAMERA_PICTURES, footage, learned_and_validation, turned_by_hand
 from scipy import stats
 from torch import Tensor
 
 from assay import AssayError, Invariance, Subject, invariance_differences, top_proportion_mean
-from assay.core.determinism import seeded
 from assay.measures.gabor_fit import fit_gabor
 from assay.networks import ConvolutionalDeepBeliefNetwork, StackedAutoencoder, Together
-from assay.networks.learners.cdbn import ConvolutionalRBM
 from assay.stats.bootstrap import percentile_interval, picks
 from assay.stimuli import (
     Gratings,
@@ -56,13 +56,38 @@ AMPLITUDE = 2**0.5 / 3  # the contrast of whitened patches: a root mean square o
 TARGETS = (-0.97, -0.95, -0.9, -0.8, -0.7, -0.5, -0.3, 0.0)
 DECAYS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 SPARSITY = 10.0
-VIDEO = ("translation", "rotation_2d", "rotation_3d", "rotation_3d_rendered", "footage")
+VIDEO = ("translation", "rotation_2d", "rotation_3d", "rotation_3d_rendered", "turned_by_hand", "footage")
 PARTS = ("networks", "sweep", "cdbn")
-SWEPT = ("learning_rate", "sigma", "target_1", "target_2", "decay_1")
+CHOSEN_BY = {"reconstruction": "criterion", "contours": "contours_combined"}  # settings, by the largest of a column
+ALIKE, ALIKE_PATCHES = "alikeness of responses", 5000
+FAMILIES = ("sparse", "plain", "second layers", "third layers")
+FEWEST_CLUSTERS = 10  # for an interval
+SPOTS_BELOW = 0.05  # cycles per pixel: the frequency of a fit below which a filter is a spot and no edge
 USUAL = {"learning_rate": 5e-3, "sigma": 0.1, "target_1": 0.003, "target_2": 0.02, "decay_1": 0.003}
-DECAY_2 = 1e-6
-DIVERGED = {"diverged": True, "criterion": np.nan, "sparse": False}
-SAMPLES = 16  # of detection units, for their mean
+
+
+@dataclass(frozen=True)
+class Round:
+    """A grid of settings of the convolutional network, and how long networks of them learn."""
+
+    epochs: int
+    learning_rates: tuple[float, ...]
+    sigmas: tuple[float, ...]
+    targets_1: tuple[float, ...]
+    targets_2: tuple[float, ...]
+    decays_1: tuple[float, ...]
+
+    def settings(self) -> list[list[dict[str, float]]]:
+        """Return the settings of each learning rate, with which networks can learn together."""
+        others = list(itertools.product(self.sigmas, self.targets_1, self.targets_2, self.decays_1))
+        return [[dict(zip(SWEPT, (rate, *cell), strict=True)) for cell in others] for rate in self.learning_rates]
+
+
+FIRST_ROUND = Round(12, (2e-3, 1e-2), (0.07, 0.1, 0.2, 0.3), (0.003, 0.01), (0.001, 0.003, 0.01, 0.03), (0.001, 0.1))
+# Around the corner of the first in which units combine most, and three times as long.
+SECOND_ROUND = Round(36, (1e-2, 2e-2), (0.3, 0.5), (0.001, 0.003), (0.001, 0.003), (0.1, 0.3))
+# More weight decay where σ is small: what it works against grows with 1/σ².
+THIRD_ROUND = Round(36, (5e-3, 1e-2), (0.1, 0.15, 0.2), (0.003, 0.01), (0.003, 0.01), (0.3, 1.0))
 
 
 @dataclass(frozen=True)
@@ -87,13 +112,8 @@ class Scale:
     cdbn_seeds: int = 3
     maps: tuple[int, int] = (24, 100)
     sweep_patches: int = 1000
-    sweep_epochs: int = 12
     sweep_held: int = 200
-    learning_rates: tuple[float, ...] = (2e-3, 5e-3, 1e-2)
-    sigmas: tuple[float, ...] = (0.07, 0.1, 0.2)
-    targets_1: tuple[float, ...] = (0.003, 0.01)
-    targets_2: tuple[float, ...] = (0.01, 0.03)
-    decays_1: tuple[float, ...] = (0.001, 0.01)
+    rounds: tuple[Round, ...] = (FIRST_ROUND, SECOND_ROUND, THIRD_ROUND)
     orientations: int = 20
     phases: int = 40
     fitted_filters: int = 10
@@ -104,8 +124,8 @@ class Scale:
 SMALL = Scale(
     patches=2000, epochs=2, batch=200, hidden=10, targets=(-0.9, 0.0), decays=(0.0, 0.03), map_seeds=1, depth_epochs=1,
     copies=3, clips=1, objects=3, frames=40, cdbn_patches=20, cdbn_epochs=1, cdbn_longer=2, cdbn_seeds=1, maps=(6, 8),
-    sweep_patches=20, sweep_epochs=1, sweep_held=4, learning_rates=(5e-3,), sigmas=(0.1, 0.2), targets_1=(0.005,),
-    targets_2=(0.02,), decays_1=(0.003,), orientations=5, phases=8, fitted_filters=1, processes=1, draws=50,
+    sweep_patches=20, sweep_held=4, rounds=(Round(1, (5e-3,), (0.1, 0.2), (0.005,), (0.02,), (0.003,)),),
+    orientations=5, phases=8, fitted_filters=1, processes=1, draws=50,
 )  # fmt: skip
 
 
@@ -166,7 +186,8 @@ class Reproduction:
         clips["rotation_3d_rendered"] = turning_objects(frame, s.frames, count=s.objects, turn_deg=5.0)
         parts = list(NaturalVideo(clips, patch=patch).parts())
         if self.data is not None:
-            parts.append(NaturalVideo({"footage": footage(self.data, s.frames)}, patch=patch, places=9))
+            real = turned_by_hand(self.data, 2 * s.frames) | {"footage": footage(self.data, s.frames)}
+            parts += NaturalVideo(real, patch=patch, places=9).parts()
         gratings = Gratings(patch, orientations=s.orientations, phases=s.phases, mean=0.0, amplitude=AMPLITUDE)
         return [gratings, *map(Held, parts)]
 
@@ -185,7 +206,11 @@ class Reproduction:
     # -- (a) ----------------------------------------------------------------------------------------------
 
     def sparsity_map(self) -> None:
-        """One layer, target mean activation × weight decay; beside it networks without sparsity (their Fig. 3)."""
+        """One layer, target mean activation × weight decay; beside it networks without sparsity (their Fig. 3).
+
+        Units of sparse networks keep the sign +1, those of others choose theirs, as in the paper; a second table has
+        the same networks with the rules exchanged, since a sign that is chosen raises scores.
+        """
         s = self.scale
         grid = [(d, t, seed) for d, t, seed in itertools.product(s.decays, s.targets, range(s.map_seeds))]
         sparse = [
@@ -196,13 +221,17 @@ class Reproduction:
         with self.timed("map: training"):
             population([*sparse, *plain], self.patches, Greedy(s.epochs, s.batch, 2e-3))
         with self.timed("map: scoring"):
-            tables = []
-            for networks, cells, signs in ((sparse, grid, "positive"), (plain, plain_grid, "choose")):
-                scores = network_scores(self.per_unit(networks, signs, self.tests))
-                labels = pd.DataFrame(cells, columns=["weight_decay", "target", "seed"])
-                labels["network"] = range(len(cells))
-                tables.append(labels.merge(scores.drop(columns="layer"), on="network"))
-        self.map = pd.concat(tables, ignore_index=True).drop(columns="network")
+            by_rule = []
+            for rules in (("positive", "choose"), ("choose", "positive")):
+                tables = []
+                for networks, cells, signs in zip((sparse, plain), (grid, plain_grid), rules, strict=True):
+                    scores = network_scores(self.per_unit(networks, signs, self.tests))
+                    labels = pd.DataFrame(cells, columns=["weight_decay", "target", "seed"])
+                    labels["network"] = range(len(cells))
+                    tables.append(labels.merge(scores.drop(columns="layer"), on="network"))
+                by_rule.append(pd.concat(tables, ignore_index=True).drop(columns="network"))
+        self.map, other_rule = by_rule
+        self.save(other_rule, "a_other_signs")
         self.map_networks = [*sparse, *plain]
         with self.timed("map: Gabor fits"):
             self.describe_filters()
@@ -214,9 +243,7 @@ class Reproduction:
         rows, some = [], []
         for network in self.map_networks:
             filters = network.filters(0).cpu().numpy()
-            unit = filters - filters.mean(1, keepdims=True)
-            unit /= np.linalg.norm(unit, axis=1, keepdims=True).clip(1e-12)
-            rows.append({"alikeness": np.abs(unit @ unit.T)[np.triu_indices(len(unit), 1)].mean()})
+            rows.append({"alikeness": alikeness(filters)})
             some.append(filters[: self.scale.fitted_filters].reshape(-1, PATCH, PATCH))
         fits = Parallel(n_jobs=self.scale.processes)(delayed(fit_gabor)(filters) for filters in some)
         r2 = [fit["r2"].median() for fit in fits]
@@ -277,38 +304,56 @@ class Reproduction:
             scores = network_scores(self.per_unit(networks, "choose", self.tests))
         labels = pd.DataFrame(grid, columns=["decay_1", "decay_2", "decay_3"])
         labels["network"] = range(len(grid))
-        self.grid = labels.merge(scores, on="network").drop(columns="network")
+        self.grid = labels.merge(scores, on="network").merge(self.alike(networks), on=["network", "layer"])
+        self.grid = self.grid.drop(columns="network")
         self.save(self.grid, "b_weight_decay_grid")
         copies = []
-        for depth in range(1, 4):
+        for depth, chosen_by in itertools.product(range(1, 4), ("mean", f"mean{ALL}")):
             mine = self.grid[self.grid["layer"] == f"stack.{depth - 1}"]
-            decays = tuple(mine.loc[mine["mean"].idxmax(), ["decay_1", "decay_2", "decay_3"]].astype(float))[:depth]
+            decays = tuple(mine.loc[mine[chosen_by].idxmax(), ["decay_1", "decay_2", "decay_3"]].astype(float))[:depth]
             made = [StackedAutoencoder(PATCH**2, (s.hidden,) * depth, decays, seed=1 + i) for i in range(s.copies)]
             with self.timed(f"{s.copies} copies of depth {depth}: training"):
                 population([n.to(self.device) for n in made], self.patches, how)
             found = network_scores(self.per_unit(made, "choose", self.tests))
+            found = found.merge(self.alike(made), on=["network", "layer"])
             found = found[found["layer"] == f"stack.{depth - 1}"].drop(columns="layer")
             found.insert(0, "depth", depth)
-            found.insert(1, "weight_decay", str(decays))
+            found.insert(1, "chosen_by", chosen_by)
+            found.insert(2, "weight_decay", str(decays))
             copies.append(found)
-            if depth == 3:
+            if depth == 3 and chosen_by == "mean":
                 self.draw_filters(made[0])
         self.copies = pd.concat(copies, ignore_index=True)
         self.save(self.copies, "b_copies")
-        names = [c for c in self.copies.columns if c not in ("depth", "weight_decay", "network")]
-        long = self.copies.melt(["depth", "weight_decay"], names, "test", "score")
+        keys = ["depth", "chosen_by", "weight_decay"]
+        names = [c for c in self.copies.columns if c not in (*keys, "network")]
+        long = self.copies.melt(keys, names, "test", "score")
         rows = []
-        for (depth, decays, test), group in long.groupby(["depth", "weight_decay", "test"]):
+        for group_of, group in long.groupby([*keys, "test"]):
             mean, low, high = mean_interval(group["score"].to_numpy())
-            rows.append({"depth": depth, "weight_decay": decays, "test": test, "score": mean, "low": low, "high": high})
+            rows.append(dict(zip([*keys, "test"], group_of, strict=True)) | {"score": mean, "low": low, "high": high})
         self.by_depth = pd.DataFrame(rows)
         self.save(self.by_depth, "b_depth")
-        self.draw_depth([name for name in names if not name.endswith(ALL) or name == f"mean{ALL}"])
+        drawn = [name for name in names if not name.endswith(ALL) or name == f"mean{ALL}"]
+        self.draw_depth([name for name in drawn if name != ALIKE])
+
+    def alike(self, networks: list[StackedAutoencoder]) -> pd.DataFrame:
+        """How alike the units of each layer of each network respond to patches: their mean absolute correlation."""
+        shown = torch.from_numpy(self.patches[:ALIKE_PATCHES]).to(self.device)
+        rows = []
+        for number, network in enumerate(networks):
+            h = shown.flatten(1)
+            for i, layer in enumerate(network.stack):
+                with torch.no_grad():
+                    h = layer(h)
+                rows.append({"network": number, "layer": f"stack.{i}", ALIKE: alikeness(h.T.cpu().numpy())})
+        return pd.DataFrame(rows)
 
     def draw_depth(self, names: list[str]) -> None:
         figure, axis = plt.subplots(figsize=(9, 4.2), constrained_layout=True)
         for i, depth in enumerate((1, 2, 3)):
-            mine = self.by_depth[self.by_depth["depth"] == depth].set_index("test").loc[names]
+            mine = self.by_depth[(self.by_depth["depth"] == depth) & (self.by_depth["chosen_by"] == "mean")]
+            mine = mine.set_index("test").loc[names]
             place = np.arange(len(names)) + (i - 1) * 0.27
             error = np.stack([mine["score"] - mine["low"], mine["high"] - mine["score"]])
             axis.bar(place, mine["score"], 0.25, yerr=error, capsize=2, label=f"depth {depth}")
@@ -328,28 +373,45 @@ class Reproduction:
     # -- (c) ----------------------------------------------------------------------------------------------
 
     def sweep(self) -> None:
-        """Settings of the convolutional network by how well it reconstructs pictures that are in no test.
+        """Settings of the convolutional network: how they reconstruct, what they combine, and how they score.
 
-        A setting is eligible if units are at most twice as active as they should be in both layers: among those, the
-        best explains most of the variance of both layers' inputs, on the average.
+        Two are chosen, by pictures that are in no test, among those whose units are at most twice as active as they
+        should be in both layers: that which explains most of the variance of both layers' inputs, on the average, and
+        that with most contours and combinations of them (the share of oriented filters in the first layer times that
+        of units in the second that combine). Neither choice knows a score.
         """
         s = self.scale
-        pictures = self.cut(64, s.sweep_patches, 1)
+        pictures, tests = self.cut(64, s.sweep_patches, 1), self.belief_tests
         held = natural_patches(64, s.sweep_held, 2, pictures=self.validation, centred=True)
         shown = torch.from_numpy(held).to(self.device)
-        rows = []
-        for rate in s.learning_rates:
-            grid = itertools.product([rate], s.sigmas, s.targets_1, s.targets_2, s.decays_1)
-            settings = [dict(zip(SWEPT, cell, strict=True)) for cell in grid]
-            how = Greedy(s.sweep_epochs, 50, rate)
-            with self.timed(f"sweep: training {len(settings)} networks at a time"):
+        rows, filters = [], []
+        for epochs, settings in [(grid.epochs, settings) for grid in s.rounds for settings in grid.settings()]:
+            how = Greedy(epochs, 50, settings[0]["learning_rate"])
+            with self.timed(f"sweep: training {len(settings)} networks at a time, {epochs} epochs"):
                 networks = self.trained(settings, pictures, how)
-            for setting, network in zip(settings, networks, strict=True):
-                rows.append(setting | (DIVERGED if network is None else reconstruction(network, shown)))
-        swept = pd.DataFrame(rows).assign(patches=s.sweep_patches, epochs=s.sweep_epochs)
-        eligible = swept[swept["sparse"]] if swept["sparse"].any() else swept
-        swept["chosen"] = swept.index == (eligible["criterion"].idxmax() if eligible["criterion"].notna().any() else -1)
+            with self.timed("sweep: scoring"):
+                for setting, network in zip(settings, networks, strict=True):
+                    row = setting | {"epochs": epochs}
+                    if network is None:
+                        rows.append(row | DIVERGED)
+                        continue
+                    scores = mean_scores(network, tests)
+                    rows.append(row | reconstruction(network, shown) | combinations(network) | scores)
+                    filters.append((len(rows) - 1, network.filters(0)[:, 0].cpu()))
+        swept = pd.DataFrame(rows).assign(patches=s.sweep_patches)
+        with self.timed("sweep: Gabor fits"):
+            fits = Parallel(n_jobs=s.processes)(delayed(fit_gabor)(of) for _, of in filters)
+        for (row, _), fit in zip(filters, fits, strict=True):
+            swept.loc[row, "gabor_r2"] = fit["r2"].median()
+            swept.loc[row, "oriented"] = ((fit["r2"] > 0.8) & (fit["frequency"] > SPOTS_BELOW)).mean()
+        swept = with_choices(swept)
         self.save(swept.sort_values("criterion", ascending=False), "c_cdbn_sweep")
+
+    @cached_property
+    def belief_tests(self) -> list[InvarianceTest]:
+        """The tests of convolutional networks, as large as what one unit of the second layer sees."""
+        with self.timed("CDBN: stimuli"):
+            return self.make_tests(RECEPTIVE_FIELD, 64)
 
     def trained(
         self, settings: list[dict[str, float]], pictures: Array, how: Greedy
@@ -367,55 +429,55 @@ class Reproduction:
             ]
         return list(networks)
 
-    def chosen_setting(self) -> dict[str, float]:
-        """The setting that the sweep chose, in this run or an earlier one; the usual one where there was none."""
+    def chosen_settings(self) -> dict[str, dict[str, float]]:
+        """The settings that the sweep chose, in this run or an earlier one; the usual one where there was none."""
         path = self.out / "tables" / "c_cdbn_sweep.csv"
-        swept = pd.read_csv(path) if path.exists() else pd.DataFrame({"chosen": []})
-        for _, row in swept[swept["chosen"].astype(bool)].iterrows():
-            return {name: float(row[name]) for name in SWEPT}
-        return USUAL
+        if not path.exists():
+            return {"usual": USUAL}
+        swept = pd.read_csv(path)
+        rows = {name: swept[swept[name]] for name in CHOSEN_BY}
+        return {name: {key: float(row.iloc[0][key]) for key in SWEPT} for name, row in rows.items() if len(row)}
 
     def cdbn(self) -> None:
         """Layer 1 against layer 2 of a convolutional deep belief network, every test (their Table 1)."""
         s = self.scale
-        setting = self.chosen_setting()
-        log.info("CDBN: %s", setting)
-        with self.timed("CDBN: stimuli"):
-            pictures = self.cut(64, s.cdbn_patches, 1)
-            tests = self.make_tests(RECEPTIVE_FIELD, 64)
-        frames, pairs = [], []
-        made: list[tuple[int, int, ConvolutionalDeepBeliefNetwork]] = []
-        for epochs, count in ((s.cdbn_epochs, s.cdbn_seeds), (s.cdbn_longer, 1)):
-            networks = [belief_network(s.maps, **setting, seed=seed).to(self.device) for seed in range(count)]
-            with self.timed(f"CDBN: training, {epochs} epochs, {count} at a time"):
-                population(networks, pictures, Greedy(epochs, 50, setting["learning_rate"]))
-            made += [(seed, epochs, network) for seed, network in enumerate(networks)]
-        for seed, epochs, network in made:
-            shape = (1, RECEPTIVE_FIELD, RECEPTIVE_FIELD)
-            subject = Subject(network, "cdbn", preprocess=without_mean, example=shape)
-            with self.timed("CDBN: scoring"):
-                for test, near_max in [(tests[0], 1), *((test, 0.1) for test in tests)]:
-                    measure = Invariance(
-                        test, layers=network.layers, signs="positive", units="centre", top=TOP, near_max=near_max
-                    )
-                    found = measure.measured(subject)
-                    run = {"seed": seed, "epochs": epochs, "near_max": near_max}
-                    frames.append(found.table.drop(columns="pictures").assign(**run))
-                    apart = invariance_differences(found, found, "stack.1", "stack.0")
-                    pairs.append(apart.drop(columns=["layer", "other_layer"]).assign(**run))
-            if epochs == s.cdbn_longer:
-                self.draw_cdbn(network)
+        pictures, tests = self.cut(64, s.cdbn_patches, 1), self.belief_tests
+        frames, pairs, fits, kinds = [], [], [], []
+        longest: dict[str, ConvolutionalDeepBeliefNetwork] = {}
+        for chosen, setting in self.chosen_settings().items():
+            log.info("CDBN, %s: %s", chosen, setting)
+            for epochs, count in ((s.cdbn_epochs, s.cdbn_seeds), (s.cdbn_longer, 1)):
+                networks = [belief_network(s.maps, **setting, seed=seed).to(self.device) for seed in range(count)]
+                with self.timed(f"CDBN: training, {epochs} epochs, {count} at a time"):
+                    population(networks, pictures, Greedy(epochs, 50, setting["learning_rate"]))
+                longest[chosen] = networks[0]
+                for seed, network in enumerate(networks):
+                    run = {"setting": chosen, "seed": seed, "epochs": epochs}
+                    kinds.append(run | combinations(network) | {"on_border": on_border(network.filters(0)[:, 0].cpu())})
+                    with self.timed("CDBN: scoring"):
+                        for test, near_max in [(tests[0], 1), *((test, 0.1) for test in tests)]:
+                            found = belief_measure(test, near_max=near_max).measured(belief_subject(network))
+                            more = run | {"near_max": near_max}
+                            frames.append(found.table.drop(columns="pictures").assign(**more))
+                            apart = invariance_differences(found, found, *LogOdds.layers[::-1])
+                            pairs.append(apart.drop(columns=["layer", "other_layer"]).assign(**more))
+            fits.append(fit_gabor(longest[chosen].filters(0)[:, 0]).assign(setting=chosen))
         self.save(pd.concat(frames, ignore_index=True), "c_cdbn_layers")
         self.save(pd.concat(pairs, ignore_index=True), "c_cdbn")
+        self.save(pd.DataFrame(kinds), "c_cdbn_combinations")
+        self.save(pd.concat(fits, ignore_index=True), "c_cdbn_gabor_fits")
+        self.draw_cdbn(longest)
 
-    def draw_cdbn(self, network: ConvolutionalDeepBeliefNetwork) -> None:
-        figure, axes = plt.subplots(2, 1, figsize=(8, 5), constrained_layout=True, height_ratios=(1, 2))
-        for i, (axis, rows, columns) in enumerate(zip(axes, (2, 4), (12, 12), strict=True)):
-            axis.imshow(tile(network.filters(i)[:, 0], rows, columns), cmap="gray")
-            axis.set_title(f"layer {i + 1}" + (" (linear combinations)" if i else ""), fontsize=9)
-            axis.axis("off")
+    def draw_cdbn(self, networks: dict[str, ConvolutionalDeepBeliefNetwork]) -> None:
+        size = (8 * len(networks), 5)
+        figure, axes = plt.subplots(2, len(networks), figsize=size, constrained_layout=True, height_ratios=(1, 2))
+        for (chosen, network), column in zip(networks.items(), axes.reshape(2, -1).T, strict=True):
+            for i, (axis, rows) in enumerate(zip(column, (2, 4), strict=True)):
+                axis.imshow(tile(network.filters(i)[:, 0], rows, 12), cmap="gray")
+                combined = " (linear combinations)" if i else ""
+                axis.set_title(f"setting by {chosen}: layer {i + 1}{combined}", fontsize=9)
+                axis.axis("off")
         self.draw(figure, "c_cdbn_filters")
-        self.save(fit_gabor(network.filters(0)[:, 0]), "c_cdbn_gabor_fits")
 
     # -- (d) ----------------------------------------------------------------------------------------------
 
@@ -424,17 +486,19 @@ class Reproduction:
         s = self.scale
         names = [c for c in self.map.columns if c in ("frequency", "orientation", "phase", *VIDEO)]
         rows = []
-        rng = np.random.default_rng(0)
         for p, suffix in ((1.0, ALL), (TOP, "")):
             tests = [f"{name}{suffix}" for name in names]
-            networks = pd.concat([self.map[tests], self.grid[tests]], ignore_index=True).dropna().drop_duplicates()
-            for a, b in itertools.combinations(tests, 2):
-                x, y = networks[a].to_numpy(), networks[b].to_numpy()
-                draws = np.array([stats.spearmanr(x[i], y[i])[0] for i in picks(len(x), s.draws, rng)])
-                low, high = map(float, percentile_interval(draws[~np.isnan(draws)]))
-                pair = {"p": p, "test": a.removesuffix(ALL), "other": b.removesuffix(ALL)}
-                found = {"spearman": stats.spearmanr(x, y)[0], "low": low, "high": high, "networks": len(networks)}
-                rows.append(pair | found)
+            every = self.tested(tests)
+            means = {
+                "mean of gratings": [t for t in tests if t.removesuffix(ALL) not in VIDEO],
+                "mean of video": [t for t in tests if t.removesuffix(ALL) in VIDEO],
+            }
+            every = every.assign(**{name: every[of].mean(axis=1) for name, of in means.items()})
+            for family in ("all", *FAMILIES):
+                networks = every if family == "all" else every[every["family"] == family]
+                for a, b in [*itertools.combinations(tests, 2), tuple(means)]:
+                    pair = {"p": p, "networks of": family, "test": a.removesuffix(ALL), "other": b.removesuffix(ALL)}
+                    rows.append(pair | rank_agreement(networks, a, b, s.draws))
         self.save(pd.DataFrame(rows), "d_agreement")
         turning = {
             "rotation_2d": camera_video(48, s.frames, clips=s.clips, turn_deg=5.0, pictures=CAMERA_PICTURES)[
@@ -456,13 +520,29 @@ class Reproduction:
             rows.append({"pair": name, "spearman": stats.spearmanr(x[good], y[good])[0], "networks": int(good.sum())})
         self.save(pd.DataFrame(rows), "d_rotation_centre")
         figure, axis = plt.subplots(figsize=(5, 4.2), constrained_layout=True)
-        gratings = networks[["frequency", "orientation", "phase"]].mean(axis=1)
-        video = networks[[t for t in tests if t in VIDEO]].mean(axis=1)
-        axis.scatter(gratings, video, s=8, alpha=0.6)
+        gratings, video = every["mean of gratings"], every["mean of video"]
+        for family in FAMILIES:
+            mine = every["family"] == family
+            axis.scatter(gratings[mine], video[mine], s=8, alpha=0.6, label=family)
         axis.set_xlabel("grating test (mean of 3)")
         axis.set_ylabel("video test (mean)")
-        axis.set_title(f"{len(networks)} networks, Spearman ρ = {stats.spearmanr(gratings, video)[0]:.2f}")
+        axis.set_title(f"{len(every)} networks, Spearman ρ = {stats.spearmanr(gratings, video)[0]:.2f}")
+        axis.legend(frameon=False, fontsize=8)
         self.draw(figure, "d_agreement")
+
+    def tested(self, tests: list[str]) -> pd.DataFrame:
+        """Networks that differ and have all scores, with the family of each and the cluster that it is drawn with.
+
+        Networks of one cell differ in their seed alone, and those of the grid share first layers.
+        """
+        cells = [
+            f"{decay}/{target}" for decay, target in zip(self.map["weight_decay"], self.map["target"], strict=True)
+        ]
+        one = self.map[tests].assign(family=np.where(self.map["target"].isna(), "plain", "sparse"), cluster=cells)
+        layer = self.grid["layer"].str.removeprefix("stack.").astype(int)
+        named = layer.map(dict(enumerate(FAMILIES[1:]))).to_numpy()
+        other = self.grid[tests].assign(family=named, cluster="grid/" + self.grid["decay_1"].astype(str))
+        return pd.concat([one, other], ignore_index=True).dropna().drop_duplicates(tests)
 
     # -- writing ------------------------------------------------------------------------------------------
 
@@ -515,39 +595,34 @@ def without_mean(x: Tensor) -> Tensor:
     return x - x.mean((1, 2, 3), keepdim=True)
 
 
-def belief_network(
-    maps: tuple[int, int],
-    sigma: float,
-    target_1: float,
-    target_2: float,
-    decay_1: float,
-    learning_rate: float = 0.0,
-    seed: int = 0,
-) -> ConvolutionalDeepBeliefNetwork:
-    """A convolutional deep belief network of these settings; the learning rate is not its own."""
-    return ConvolutionalDeepBeliefNetwork(
-        maps=maps, sigma=sigma, sparsity=5.0, target=(target_1, target_2), weight_decay=(decay_1, DECAY_2), seed=seed
-    )
+def with_choices(swept: pd.DataFrame) -> pd.DataFrame:
+    """A sweep with a column for each way to choose a setting, true in one row."""
+    swept = swept.assign(contours_combined=swept["oriented"] * swept["combining"])
+    eligible = swept[swept["sparse"]] if swept["sparse"].any() else swept
+    for name, column in CHOSEN_BY.items():
+        swept[name] = swept.index == (eligible[column].idxmax() if eligible[column].notna().any() else -1)
+    return swept
 
 
-@torch.no_grad()
-def reconstruction(network: ConvolutionalDeepBeliefNetwork, pictures: Tensor) -> dict[str, Any]:
-    """Of each layer how much of the variance of its input its units tell, and how active they are."""
-    found: dict[str, Any] = {"diverged": False}
-    v, sparse = pictures, True
-    for number, layer in enumerate(network.stack, start=1):
-        assert isinstance(layer, ConvolutionalRBM)
-        seen = layer.fitted(v)
-        with seeded(0, seen.device):
-            h = torch.stack([layer.sample(seen) for _ in range(SAMPLES)]).mean(0)  # about P(h = 1 | v)
-        error = (seen - layer.reconstruct(h)).square().mean()
-        active = float(layer.detection(v)[..., :-1].mean())
-        found[f"explained_{number}"] = float(1 - error / seen.var())
-        found[f"active_{number}"] = active
-        sparse &= active <= 2 * float(layer.target)
-        v = layer(v)
-    found["criterion"] = (found["explained_1"] + found["explained_2"]) / 2
-    return found | {"sparse": sparse}
+def belief_measure(test: InvarianceTest, **settings: Any) -> Invariance:
+    """The test of both layers of a convolutional network, of each map the unit at the centre."""
+    return Invariance(test, layers=LogOdds.layers, signs="positive", units="centre", top=TOP, **settings)
+
+
+def belief_subject(network: ConvolutionalDeepBeliefNetwork) -> Subject:
+    """A convolutional network that is shown what one unit of its second layer sees."""
+    shape = (1, RECEPTIVE_FIELD, RECEPTIVE_FIELD)
+    return Subject(LogOdds(network), "cdbn", preprocess=without_mean, example=shape)
+
+
+def mean_scores(network: ConvolutionalDeepBeliefNetwork, tests: list[InvarianceTest]) -> dict[str, float]:
+    """Inv_1 of both layers of a convolutional network, for every transformation."""
+    scores = {}
+    for test in tests:
+        table = belief_measure(test, bootstrap=0)(belief_subject(network))
+        for row in table.itertuples():
+            scores[f"{row.transformation}_{row.order + 1}"] = row.mean_score
+    return scores
 
 
 def network_scores(units: pd.DataFrame) -> pd.DataFrame:
@@ -559,6 +634,25 @@ def network_scores(units: pd.DataFrame) -> pd.DataFrame:
         scores["mean"] = scores.mean(axis=1, skipna=False)
         by_p.append(scores.add_suffix(suffix))
     return by_p[0].join(by_p[1]).reset_index()
+
+
+def alikeness(rows: Array) -> float:
+    """The mean absolute correlation of two rows, such as the filters of units or their responses."""
+    unit = rows - rows.mean(1, keepdims=True)
+    unit = unit / np.linalg.norm(unit, axis=1, keepdims=True).clip(1e-12)
+    return float(np.abs(unit @ unit.T)[np.triu_indices(len(unit), 1)].mean())
+
+
+def rank_agreement(networks: pd.DataFrame, a: str, b: str, draws: int) -> dict[str, float]:
+    """Rank correlation of two columns, with an interval from resamples of whole clusters; none of fewer than ten."""
+    x, y = networks[a].to_numpy(), networks[b].to_numpy()
+    members = [np.flatnonzero(networks["cluster"] == name) for name in networks["cluster"].unique()]
+    found = {"spearman": float(stats.spearmanr(x, y)[0]) if len(x) > 2 else np.nan, "low": np.nan, "high": np.nan}
+    if len(members) >= FEWEST_CLUSTERS:
+        drawn = [np.concatenate([members[i] for i in some]) for some in picks(len(members), draws, 0)]
+        values = np.array([stats.spearmanr(x[i], y[i])[0] for i in drawn])
+        found["low"], found["high"] = map(float, percentile_interval(values[~np.isnan(values)]))
+    return found | {"networks": len(x), "clusters": len(members)}
 
 
 def mean_interval(values: np.ndarray[Any, Any]) -> tuple[float, float, float]:

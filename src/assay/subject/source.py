@@ -45,7 +45,7 @@ class SubjectSource:
             Face checkpoint, of which the architecture that it names is loaded.
         name: What tables call the network; made from the source by default.
         args: Arguments of the factory; for ``hf:name`` those of ``from_pretrained``, and ``allow_new_weights: true``
-            to permit random weights where the checkpoint has none.
+            to permit random weights where the checkpoint has none. An ONNX file takes none.
         weights: Checkpoint to load into the network: safetensors, or a torch file of tensors only.
         seed: Seed of the random initial weights.
         preprocess: What is done to pictures first: a word such as ``imagenet``, a mapping such as ``{resize: 224}``, a
@@ -116,6 +116,8 @@ class SubjectSource:
     def _module(self) -> nn.Module:
         kind, _, rest = self.source.partition(":")
         if self.source.endswith(".onnx"):
+            if self.args:
+                raise AssayError(f"args={self.args!r} is given to a file of ONNX, which takes none: leave it out")
             path = Path(self.source)
             if not is_there(path):
                 raise AssayError(f"source={self.source!r}: no such file")

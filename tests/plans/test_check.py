@@ -78,6 +78,64 @@ def test_a_plan_without_problems_comes_with_its_networks(tmp_path):
     assert [subject.name for subject in checked.subjects] == ["small_vgg"] and list(checked.plan.measures) == ["norms"]
 
 
+def test_two_of_one_name_hide_no_other_problem(tmp_path):
+    path = write(
+        tmp_path,
+        subjects=[
+            {"source": "assay.networks:small_vgg", "name": "mine"},
+            {"source": "assay.networks:small_vg", "name": "mine"},
+            {"source": "assay.networks:small_vgg", "name": "mine", "weights": "gone.safetensors"},
+        ],
+        measures=[
+            {"measure": "straightness", "sequences": CAMERA},
+            {"measure": "straightness", "sequences": CAMERA, "layers": "features.99"},
+        ],
+    )
+    with pytest.raises(Problems) as error:
+        check_plan(path)
+    expected = [
+        "subjects[1]: a second subject is called 'mine': give it a name of its own",
+        "gone.safetensors: no such file",
+        "subjects[2]: a second subject is called 'mine': give it a name of its own",
+        "measures[1]: a second measure is called 'straightness': give it a name of its own",
+        "subjects[1]: source='assay.networks:small_vg': 'assay.networks' has no 'small_vg'",
+        "measures[1]: mine × straightness-2: unknown layer 'features.99'",
+    ]
+    said = error.value.sentences
+    assert len(said) == len(expected) and all(e in s for e, s in zip(expected, said, strict=True)), said
+
+
+def test_everything_that_is_wrong_with_one_network_is_said_at_once(tmp_path):
+    path = write(
+        tmp_path,
+        subjects=[
+            {
+                "source": "assay.networks:small_vg",
+                "weights": "gone.safetensors",
+                "preprocess": "greyy",
+                "device": "coda",
+                "dtype": "float31",
+                "initial_weights": "before.safetensors",
+                "history": "epochs.csv",
+            }
+        ],
+        measures=[{"measure": "norms", "shape": [3, 16, 16]}],
+    )
+    with pytest.raises(Problems) as error:
+        check_plan(path)
+    expected = [
+        "subjects[0].preprocess: unknown transform 'greyy'; did you mean 'grey'?",
+        "gone.safetensors: no such file",
+        "subjects[0].device: ",
+        "subjects[0].dtype: unknown dtype 'float31'; did you mean 'float32'",
+        "before.safetensors: no such file",
+        "epochs.csv cannot be read (no such file)",
+        "subjects[0]: source='assay.networks:small_vg': 'assay.networks' has no 'small_vg'",
+    ]
+    said = error.value.sentences
+    assert len(said) == len(expected) and all(e in s for e, s in zip(expected, said, strict=True)), said
+
+
 def test_what_a_network_raises_is_one_of_the_problems(tmp_path):
     (tmp_path / "raises_beside.py").write_text(
         "from torch import nn\n\nclass Net(nn.Module):\n    def forward(self, x):\n        return {}['gone']\n"

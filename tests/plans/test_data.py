@@ -57,6 +57,12 @@ def load(folder: Path, kind: type, value: object) -> object:
         ({"path": "plain.npz", "inputs": "images", "labels": "labels"}, 6),
         ({"path": "x.npy", "labels": "y.npy"}, 6),
         ({"path": "classes", "limit": 4}, 4),
+        ({"path": "plain.npz", "limit": 4}, 4),
+        ({"path": "data.npz", "limit": 4, "size": 8, "color": "rgb"}, 4),
+        ({"path": "x.npy", "labels": "y.npy", "limit": 4}, 4),
+        ({"path": "table.csv", "limit": 4}, 4),
+        ({"path": "plain.npz", "inputs": ["images"], "limit": 4}, 4),
+        ({"path": "classes", "stream": True, "limit": 4}, 4),
     ],
 )
 def test_labelled_data_in_every_form(files, written, count):
@@ -125,6 +131,54 @@ def test_pictures_that_differ_are_told_in_the_words_of_a_plan(files):
             ):
                 load(files, kind, written if kind is Labelled or isinstance(written, str) else {"path": "classes"})
     assert load(files, Labelled, {"path": "classes", "size": 8, "color": "grey"}).shape == (1, 8, 8)
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "sentence"),
+    [
+        (
+            Labelled,
+            {"path": "plain.npz", "size": 4},
+            "arrays of 3×8×8, which are used as they are and do not follow",
+        ),
+        (Labelled, {"path": "data.npz", "split": "test", "size": 4}, "do not follow size=4"),
+        (Labelled, {"path": "data.npz", "color": "grey"}, "do not follow color='grey'"),
+        (Labelled, {"path": "x.npy", "labels": "y.npy", "size": [8, 9]}, "do not follow size=(8, 9): leave it out"),
+        (Labelled, {"path": "plain.npz", "inputs": ["images"], "size": 4}, "do not follow size=4"),
+        (Labelled, {"path": "idx", "size": 4}, "arrays of 1×8×8, which are used as they are and do not follow size=4"),
+        (Labelled, {"path": "idx", "color": "rgb"}, "do not follow color='rgb'"),
+        (Labelled, {"path": "idx", "labels": "y"}, "labels='y' names an array of an .npz file"),
+        (Labelled, {"path": "x.npy", "labels": "y.npy", "split": "test"}, "split='test' has no effect of an .npy file"),
+        (
+            Labelled,
+            {"path": "data.npz", "inputs": "test_images", "labels": "test_labels", "split": "train"},
+            "split='train' has no effect where both arrays are named: leave it out",
+        ),
+        (
+            Labelled,
+            {"path": "plain.npz", "inputs": ["images"], "split": "test"},
+            "split='test' has no effect with a list of inputs: leave it out",
+        ),
+        (
+            Labelled,
+            {"path": "plain.npz", "inputs": ["images"], "stream": True},
+            "stream=True has no effect with a list of inputs: leave it out",
+        ),
+        (Images, {"path": "plain.npz", "size": 4}, "do not follow size=4"),
+        (Images, {"path": "x.npy", "color": "grey"}, "do not follow color='grey'"),
+        (Sequences, {"path": "x.npy", "size": 4}, "do not follow size=4"),
+    ],
+)
+def test_a_setting_that_the_data_cannot_follow_is_refused(files, kind, written, sentence):
+    (files / "idx").mkdir()
+    for stem, array in (("images-idx3", np.zeros((6, 8, 8))), ("labels-idx1", np.arange(6))):
+        sides = b"".join(length.to_bytes(4, "big") for length in array.shape)
+        head = b"\0\0\x08" + bytes([array.ndim]) + sides
+        (files / "idx" / f"train-{stem}-ubyte").write_bytes(head + array.astype(np.uint8).tobytes())
+    assert load(files, Labelled, "idx").shape == (1, 8, 8)
+    with pytest.raises(AssayError) as error:
+        load(files, kind, written)
+    assert sentence in str(error.value) and "plan.yaml:" in str(error.value) and "\n" not in str(error.value)
 
 
 def test_several_inputs_of_a_network_are_arrays_of_one_file_by_name(tmp_path):

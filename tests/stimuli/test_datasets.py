@@ -10,7 +10,7 @@ from PIL import Image
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset
 
 from assay import AssayError
-from assay.stimuli import ArrayClip, Images, Labelled, Sequences, as_images, as_labelled, as_sequences
+from assay.stimuli import ArrayClip, Images, Labelled, Sequences, as_images, as_labelled, as_sequences, load_images
 from assay.stimuli.pictures import FORMATS, read_picture
 from assay.stimuli.stacking import read_array
 
@@ -421,3 +421,88 @@ def test_an_npz_file_by_another_name_is_one_clear_sentence(tmp_path):
     (tmp_path / "pictures.npz").rename(tmp_path / "pictures.npy")
     with pytest.raises(AssayError, match=r"holds arrays with names: call it \.npz"):
         read_array(tmp_path / "pictures.npy", "images")
+
+
+WIDE = np.zeros((6, 3, 8, 12), np.float32)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        (WIDE, LABELS),
+        {"image": WIDE, "label": LABELS},
+        Labelled(WIDE, LABELS),
+        TensorDataset(torch.tensor(WIDE), torch.tensor(LABELS)),
+        DataLoader(TensorDataset(torch.tensor(WIDE), torch.tensor(LABELS)), batch_size=2),
+        (WIDE.transpose(0, 2, 3, 1), LABELS),
+    ],
+    ids=["pair", "mapping", "labelled", "dataset", "loader", "channels last"],
+)
+@pytest.mark.parametrize("convert", [as_labelled, as_images])
+def test_arrays_that_do_not_follow_a_size_or_colour_are_refused_with_the_remedy(given, convert):
+    with pytest.raises(AssayError, match=r"holds arrays of 3×8×12, .* do not follow size=8: leave .*Resize\(8\)"):
+        convert(given, size=8)
+    with pytest.raises(AssayError, match=r"do not follow color='grey': leave .*'grey' in a plan"):
+        convert(given, color="grey")
+    assert convert(given, size=(8, 12), color="rgb").fingerprint == convert(given).fingerprint
+
+
+def test_files_of_arrays_that_do_not_follow_a_size_or_colour_are_refused(tmp_path):
+    np.savez(tmp_path / "data.npz", images=WIDE, labels=LABELS)
+    np.save(tmp_path / "x.npy", WIDE[:, 0])
+    for load in (as_labelled, as_images, load_images):
+        with pytest.raises(AssayError, match="do not follow size=8"):
+            load(tmp_path / "data.npz", size=8)
+    with pytest.raises(AssayError, match=r"arrays of 8×12.* do not follow color='rgb': .* give arrays of 3 channels"):
+        as_labelled((tmp_path / "x.npy", LABELS), color="rgb")
+    assert as_labelled((tmp_path / "x.npy", LABELS), color="grey").shape == (8, 12)
+
+
+def test_a_size_of_inputs_that_are_no_pictures_is_refused_and_of_pictures_beside_words_is_not(folder):
+    with pytest.raises(AssayError, match="holds arrays of 12, which are no pictures: leave out size=8 and color='rgb'"):
+        as_labelled((WIDE[:, 0, 0], LABELS), size=8, color="rgb")
+    row = {"input_ids": [1, 2], "pixel_values": Image.fromarray(PIXELS[0]), "label": 0}
+    made = as_labelled([row, row], size=4, color="grey")
+    assert {name: array.shape for name, array in made.inputs.items()} == {
+        "input_ids": (2, 2),
+        "pixel_values": (2, 1, 4, 4),
+    }
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        CLIPS,
+        {"a": CLIPS[0]},
+        [CLIPS[0]],
+        Sequences.of(a=CLIPS[0]),
+        ArrayClip("a", CLIPS[0]),
+        TensorDataset(torch.tensor(CLIPS)),
+    ],
+    ids=["array", "mapping", "list", "sequences", "clip", "dataset"],
+)
+def test_clips_that_do_not_follow_a_size_or_colour_are_refused(given):
+    channels, side = CLIPS.shape[2], CLIPS.shape[3]
+    with pytest.raises(AssayError, match=f"do not follow size={side + 1}"):
+        as_sequences(given, size=side + 1)
+    with pytest.raises(AssayError, match="do not follow color="):
+        as_sequences(given, color="rgb" if channels == 1 else "grey")
+    assert len(as_sequences(given, color="grey" if channels == 1 else "rgb")) == len(as_sequences(given))
+
+
+def test_frames_in_files_follow_a_size_and_those_loaded_before_are_refused_another(folder):
+    loaded = as_sequences(folder, size=4)
+    assert next(loaded.clips[0].frames()).shape == (3, 4, 4)
+    with pytest.raises(AssayError, match="do not follow size=6"):
+        as_sequences(loaded, size=6)
+
+
+def test_a_limit_holds_for_arrays_too_and_is_spread_over_them():
+    labels = np.arange(6)
+    for given in ((WIDE, labels), Labelled(WIDE, labels)):
+        assert as_labelled(given, limit=3).labels.tolist() == [0, 2, 4] and len(as_labelled(given)) == 6
+        assert as_labelled(given, limit=3).source == "arrays in memory, 3 of 6"
+    assert len(as_images(WIDE, limit=4)) == 4 and len(as_images(Images(WIDE), limit=4)) == 4
+    assert [clip.name for clip in as_sequences(np.stack([CLIPS[0]] * 6), limit=2)] == ["clip 0", "clip 3"]
+    many = np.zeros((10_001, 2), np.float32)
+    assert len(as_labelled((many, np.zeros(len(many), int)))) == len(many)

@@ -125,6 +125,10 @@ def test_timm_by_name_when_installed(monkeypatch):
         (SubjectSource("os:name"), "is a str, not a factory"),
         (SubjectSource("weights.safetensors"), "holds weights but no network"),
         (SubjectSource("missing.onnx"), "no such file"),
+        (
+            SubjectSource("there.onnx", args={"width": 2}),
+            "args={'width': 2} is given to a file of ONNX, which takes none",
+        ),
         (SubjectSource("assay.networks:small_vgg", dtype="float8"), "unknown dtype 'float8'"),
         (SubjectSource("assay.networks:small_vgg", device="tpu9"), "device='tpu9' cannot be used"),
         (SubjectSource("assay.networks:small_vgg", preprocess="gray"), "unknown transform 'gray'; did you mean 'grey'"),

@@ -103,8 +103,10 @@ def check(
         return
     rows = _cells(checked, with_errors=as_json)
     if as_json:
-        print_json({"plan": str(plan), "run": checked.plan.run, "cells": rows, "problems": []})
+        print_json({"plan": str(plan), "run": checked.plan.run, "cells": rows, "problems": [], "notes": checked.notes})
     else:
+        for note in checked.notes:
+            err.print(note, markup=False)
         print_table(f"{plan}: {len(rows)} cells, run {checked.plan.run}", rows)
         for (subject, label), why in checked.failing.items():
             err.print(f"would fail: {subject} × {label}: {why}", markup=False)
@@ -130,10 +132,11 @@ def _print_study(plan: Path, checked: CheckedStudy, as_json: bool) -> None:
                 "done": checked.done,
                 "failing": failing,
                 "problems": [],
+                "notes": checked.notes,
             }
         )
     else:
-        for note in corpus.notes:
+        for note in (*corpus.notes, *checked.notes):
             err.print(f"{corpus.name}: {note}", markup=False)
         for one in failing:
             err.print(f"would fail: {one['network']} × {one['measure']}: {one['error']}", markup=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 from assay.core.progress_bars import notebook_bars
 
@@ -33,19 +34,44 @@ def listening(listener: Listener) -> Iterator[None]:
         _listener.reset(token)
 
 
+@dataclass
+class Before:
+    """How many steps of longer work were done before the part of it that is done now."""
+
+    steps: int = 0
+
+
 @contextmanager
-def of_more(what: str, total: int) -> Iterator[None]:
-    """Have reports of ``what`` inside the block say that it has at least ``total`` steps, as part of longer work."""
+def of_more(what: str, total: int, before: int = 0) -> Iterator[Before]:
+    """Have reports of ``what`` inside the block be about longer work, of which they each count a part.
+
+    Args:
+        what: What is reported.
+        total: Number of steps of the longer work, at least.
+        before: How many of them are done; the block adds the steps of each part that ends.
+
+    Example:
+        >>> with listening(lambda *heard: print(*heard)), of_more("epochs", 6) as done:
+        ...     report("epochs", 1, 2)
+        ...     done.steps += 2
+        ...     report("epochs", 1, 4)
+        epochs 1 6
+        epochs 3 6
+    """
+    part = Before(before)
     outer = _listener.get() or notebook_bars()
     if outer is None:
-        yield
+        yield part
         return
 
     def listener(kind: str, done: int, known: int | None) -> None:
-        outer(kind, done, max(known or 0, total) if kind == what else known)
+        if kind == what:
+            outer(kind, part.steps + done, max(part.steps + (known or 0), total))
+        else:
+            outer(kind, done, known)
 
     with listening(listener):
-        yield
+        yield part
 
 
 _stages: ContextVar[Callable[[str], None] | None] = ContextVar("stages", default=None)

@@ -16,6 +16,7 @@ from assay.plans.plan import Plan, read_plan
 from assay.plans.problems import Collector
 from assay.plans.settings import Node
 from assay.runs.arguments import as_subjects
+from assay.runs.pixel_range import PixelRanges
 from assay.subject.subject import Subject
 
 
@@ -28,11 +29,13 @@ class CheckedPlan:
         subjects: Its networks.
         failing: Why cells will fail, by the name of the network and the label of the measure; only where a measure
             need not fit every network.
+        notes: What need not be wrong, and likely is, in sentences (`assay.runs.pixel_range`).
     """
 
     plan: Plan
     subjects: list[Subject]
     failing: dict[tuple[str, str], str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
 
 def check_plan(path: str | Path, run: str | None = None, pairs: bool = True, root: Node | None = None) -> CheckedPlan:
@@ -54,7 +57,9 @@ def check_plan(path: str | Path, run: str | None = None, pairs: bool = True, roo
         require_writable(Folder(plan.run))
     subjects = plan.load_subjects(problems)
     with problems.watching(str(path)):
-        as_subjects(subjects)
+        as_subjects(
+            list({subject.name: subject for subject in subjects}.values())
+        )  # two of a name are a problem already
     failing: dict[tuple[str, str], str] = {}
     examples = plan.examples
     with code_in(plan.folder):
@@ -68,7 +73,11 @@ def check_plan(path: str | Path, run: str | None = None, pairs: bool = True, roo
                     if pairs:
                         problems.sentences.append(f"{where}: {error}")
     problems.raise_any()
-    return CheckedPlan(plan, subjects, failing)
+    pixels = PixelRanges(plan.measures.values())
+    with code_in(plan.folder):
+        for subject in subjects:
+            pixels.look_at(subject)
+    return CheckedPlan(plan, subjects, failing, pixels.sentences)
 
 
 def check_fit(measure: Measure, subject: Subject) -> None:

@@ -33,6 +33,7 @@ from assay.runs.arguments import as_folder, as_subjects
 from assay.runs.evaluate import evaluate
 from assay.runs.examples import Examples
 from assay.runs.manifest import Manifest, now
+from assay.runs.pixel_range import warning_once
 from assay.runs.run import Outcome, Run
 from assay.stimuli.camera import camera_sequences
 from assay.stimuli.datasets import as_images, as_labelled
@@ -211,7 +212,8 @@ def examine(
             wanted.append(_Asked(question, able, sum(per_input[name] for name in able)))
         else:
             notes[question.label] = f"{question.label} is not asked: {next(iter(refused.values()))}."
-    done = _ask(wanted, networks, folder, pace, seed, notes, labelled)
+    with warning_once():  # though every question is a run of its own
+        done = _ask(wanted, networks, folder, pace, seed, notes, labelled)
     if done is None:
         why = next(iter(notes.values()), "")
         raise AssayError(f"nothing can be asked of these networks in this time ({why.removesuffix('.')})")

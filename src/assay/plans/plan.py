@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from assay.core.checkpoints import require_checkpoint
+from assay.core.device import device_named
 from assay.core.errors import AssayError
+from assay.core.labels import numbered
 from assay.core.user_code import code_in, import_named
 from assay.measures.base import Measure
 from assay.plans.places import path_in
@@ -22,7 +26,7 @@ from assay.runs.examples import Examples
 from assay.runs.executor import Resources
 from assay.runs.run import Run
 from assay.stimuli import Labelled, transform_named
-from assay.subject.source import SubjectSource
+from assay.subject.source import SubjectSource, dtype_named, read_history
 from assay.subject.subject import Subject
 
 
@@ -127,26 +131,35 @@ def read_plan(path: str | Path, problems: Collector, root: Node | None = None) -
     path = Path(path)
     root = root or read_yaml(path)
     reading = Reading(root, KEYS, ("subjects", "measures"), problems)
-    sources: dict[str, tuple[SubjectSource, str]] = {}
+    sources: list[tuple[SubjectSource, str]] = []
+    names: set[str] = set()
 
     def subject(node: Node) -> None:
-        source = _subject(node)
-        if source.label in sources:
-            node.fail(f"a second subject is called {source.label!r}: give it a name of its own")
-        sources[source.label] = source, node.where
+        faults = Collector()
+        source, sound = _subject(node, faults)
+        if sound:
+            sources.append((source, node.where))  # whatever it is called: it may have a problem of its own
+        else:
+            with faults.watching(node.where):
+                source.load()  # for what else is wrong with it; how measures fit it is not known
+        if source.label in names:
+            with faults.watching():
+                node.fail(f"a second subject is called {source.label!r}: give it a name of its own")
+        names.add(source.label)
+        faults.raise_any()
 
     with code_in(path.parent, changed_anew=True):
         reading.each("subjects", subject)
         data = reading.take("data", lambda node: convert(node, Labelled, STIMULI), STAND_IN)
         measures = read_measures(reading, data if "data" in reading.entries else None)
     return Plan(
-        subjects=tuple(source for source, _ in sources.values()),
+        subjects=tuple(source for source, _ in sources),
         measures={label: measure for label, (measure, _) in measures.items()},
         run=reading.folder("run", f"runs/{path.stem}"),
         seed=reading.take("seed", _seed, 0),
         resources=reading.take("resources", lambda node: build(Resources, node), Resources()),
         text=root.value,
-        places=tuple(where for _, where in sources.values()),
+        places=tuple(where for _, where in sources),
         measure_places={label: where for label, (_, where) in measures.items()},
         folder=path.parent,
         data=data if "data" in reading.entries and data is not STAND_IN else None,
@@ -172,11 +185,11 @@ def read_measures(
 
     def measure(node: Node) -> None:
         label, made = load_measure(node, data)
+        if getattr(made, "data", None) is not STAND_IN:  # a second one of a name may have a problem of its own
+            measures[numbered(label, measures)] = made, node.where
         if label in labels:
             node.fail(f"a second measure is called {label!r}: give it a name of its own")
         labels.add(label)
-        if getattr(made, "data", None) is not STAND_IN:
-            measures[label] = made, node.where
 
     reading.each("measures", measure, may_be_empty=may_be_empty)
     return measures
@@ -189,16 +202,38 @@ def _seed(node: Node) -> int:
     return seed
 
 
-def _subject(node: Node) -> SubjectSource:
+def _subject(node: Node, faults: Collector) -> tuple[SubjectSource, bool]:
+    """A network as a plan writes it, without those of its settings that cannot be used; and whether there are none.
+
+    Args:
+        node: The network in the plan.
+        faults: Collects what is wrong with its settings.
+    """
     source = SubjectSource(node.value) if isinstance(node.value, str) else build(SubjectSource, node)
-    if source.preprocess is not None:
-        try:
-            transform_named(source.preprocess)
-        except AssayError as error:
-            raise AssayError(f"{node['preprocess'].where}: {error}") from error
     if source.source.endswith(".onnx"):
         source = replace(source, source=str(path_in(node.file, source.source)), name=source.name)
-    return source
+    before = len(faults.sentences)
+    for key, check in _USABLE.items():
+        value = getattr(source, key)
+        known = len(faults.sentences)
+        if value is not None:
+            with faults.watching(node[key].where):
+                check(value)
+        if len(faults.sentences) > known:
+            left_out: dict[str, Any] = {key: None}
+            source = replace(source, **left_out)
+    return source, len(faults.sentences) == before
+
+
+_USABLE: dict[str, Callable[[Any], object]] = {
+    "preprocess": transform_named,
+    "weights": require_checkpoint,
+    "device": device_named,
+    "dtype": dtype_named,
+    "initial_weights": require_checkpoint,
+    "history": read_history,
+}
+"""Settings of a network that can be looked at before it is made, each with what refuses one that cannot be used."""
 
 
 def load_measure(node: Node, data: Labelled | None = None) -> tuple[str, Measure]:

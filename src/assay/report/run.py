@@ -21,7 +21,8 @@ def document(run: Run) -> Document:
     """Read a run into a document: its subjects and settings, the results of each measure, and what failed."""
     m = run.manifest
     top = [*first_screen(run), *profiles(run)]
-    sections = [Section("At a glance", tuple(top))] if top else []
+    sections = [Section("To be looked at first", (Items(tuple(m.notes)),))] if m.notes else []
+    sections += [Section("At a glance", tuple(top))] if top else []
     fold = bool(top) and len(m.measures) > MOST_OPEN
     for label, record in m.measures.items():
         show = section_of(record.measure)

@@ -24,6 +24,7 @@ from assay.runs.examples import Examples
 from assay.runs.executor import Job, Lost, Resources, Workers, execute
 from assay.runs.manifest import Manifest, SubjectRecord, environment, now
 from assay.runs.measuring import CellOrder, do_cell
+from assay.runs.pixel_range import PixelRanges, warn
 from assay.runs.run import Outcome, Run
 from assay.runs.trust import Changes, Trust
 from assay.subject.past import past_fingerprint
@@ -122,15 +123,17 @@ class _Evaluation:
         self.manifest = Manifest("running", now(), seed=seed, ray=workers.ray, measures=records, **place)
         self.manifest.plan = None if plan is None else dict(plan)
         self.changes = Changes(before, self.manifest, self.present)
+        self.pixels = PixelRanges(measures.values())
         self.found = self.ended = 0  # cells that are there already, and those that were done or failed in this call
         self.total = 0
         self.written = 0.0
 
     def __call__(self, subjects: Sequence[Subject] | Iterator[Subject]) -> Run:
-        planned: Iterable[tuple[Subject, dict[str, CellKey]]] = self._planned(subjects)
+        planned: Iterable[tuple[Subject, dict[str, CellKey]]] = self._planned(subjects, isinstance(subjects, Sequence))
         if isinstance(subjects, Sequence):  # all of them are in memory: the manifest can list every cell at once
             planned = list(planned)
             self._require_subjects()
+            warn(self.manifest.notes)
         self._write_manifest()
         self.folder.sweep("")
         self.folder.sweep(FOLDER)
@@ -163,7 +166,7 @@ class _Evaluation:
         if not self.manifest.subjects:
             raise AssayError("no subjects to evaluate")
 
-    def _planned(self, subjects: Iterable[Subject]) -> Iterator[tuple[Subject, dict[str, CellKey]]]:
+    def _planned(self, subjects: Iterable[Subject], all_there: bool) -> Iterator[tuple[Subject, dict[str, CellKey]]]:
         """Every subject with the keys of its cells by label, entered into the manifest."""
         for subject in subjects:
             content = subject.fingerprint  # hashed once, not once per measure
@@ -175,7 +178,16 @@ class _Evaluation:
             }
             self.manifest.cells += keys.values()
             self.total += len(keys)
+            self._note_pixels(subject, all_there)
             yield subject, keys
+
+    def _note_pixels(self, subject: Subject, all_there: bool) -> None:
+        """Enter into the manifest what is odd about the pixels that a network is shown."""
+        known = len(self.manifest.notes)
+        self.pixels.look_at(subject)
+        self.manifest.notes = self.pixels.sentences
+        if not all_there:  # the first network of which a sentence is has to do
+            warn(self.manifest.notes[known:])
 
     def _key(self, subject: Subject, content: str, label: str) -> str:
         measure = self.measures[label]

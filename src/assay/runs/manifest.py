@@ -70,6 +70,7 @@ class Manifest:
     measures: dict[str, MeasureRecord] = field(default_factory=dict)
     cells: list[CellKey] = field(default_factory=list)
     plan: dict[str, Any] | None = None
+    notes: list[str] = field(default_factory=list)
     python: str = ""
     packages: dict[str, str] = field(default_factory=dict)
     git: dict[str, Any] | None = None

@@ -13,7 +13,8 @@ import torch
 
 from assay.core.errors import AssayError, shown
 from assay.core.reading import reading, require_room, visible
-from assay.stimuli.clips import ArrayClip, Clip
+from assay.stimuli.as_asked import require_as_asked
+from assay.stimuli.clips import ArrayClip, Clip, FrameFolder
 from assay.stimuli.images import Images
 from assay.stimuli.labelled import Labelled, load_labelled
 from assay.stimuli.picture_files import Size, class_folders, picture_names, pictures_in, require_size
@@ -21,9 +22,10 @@ from assay.stimuli.pictures import SUFFIXES, Array, Color, as_array
 from assay.stimuli.samples import Samples, is_dataset, named_parts, read_frame, read_samples, spread, taken
 from assay.stimuli.sequences import Sequences, load_sequences
 from assay.stimuli.stacking import ARRAY_SUFFIXES, file_arrays, numbered, stacked, stacked_by_name
+from assay.stimuli.video import Video
 
 LIMIT = 10_000
-"""The largest number of inputs that are read from a folder, data set, loader or table, unless told otherwise."""
+"""The largest number of inputs that are read from a folder, data set, loader or table, unless another is given."""
 
 _LABELLED = (
     "a folder of class folders, an .npz or .csv file, (inputs, labels), a torch Dataset or DataLoader, a pandas table "
@@ -44,7 +46,7 @@ def as_labelled(
     *,
     size: Size | None = None,
     color: Color | None = None,
-    limit: int = LIMIT,
+    limit: int | None = None,
     argument: str = "data",
 ) -> Labelled:
     """Make labelled data of what people have: a folder, file, arrays, data set, loader or table.
@@ -53,7 +55,7 @@ def as_labelled(
     ``images`` and ``labels``; a pair or mapping of inputs and labels, each an array, tensor, list or ``.npy`` file,
     inputs also paths or pictures of PIL; a torch ``Dataset`` or ``DataLoader`` or a Hugging Face data set, whose
     samples are pairs or mappings; a pandas table with columns of paths and labels, or a ``.csv`` file of one, whose
-    column ``path`` is relative to it. `Labelled` is returned unchanged.
+    column ``path`` is relative to it. `Labelled` is returned unchanged, or the part of it that ``limit`` allows.
 
     Samples with ``input_ids`` keep what the tokenizer made by name, and a mapping of arrays may stand for the inputs of
     a network that takes several. Pictures N×H×W×C become N×C×H×W, and bytes N×H×W become N×1×H×W. Labels may be whole
@@ -62,10 +64,10 @@ def as_labelled(
     Args:
         data: What to make labelled data of.
         size: Side of the square that is cut from the centre of pictures and resized to, or (height, width); for files
-            and pictures of PIL.
-        color: ``"grey"`` or ``"rgb"`` to convert pictures to; for files and pictures of PIL.
-        limit: Largest number of inputs that are read from a folder, data set, loader or table: evenly spread over it,
-            and the first ones of a loader or stream. Arrays are taken whole.
+            and pictures of PIL. Arrays are used as they are: to ask for another size than theirs is an error.
+        color: ``"grey"`` or ``"rgb"`` to convert pictures to, in the same way.
+        limit: Largest number of inputs to take: evenly spread over all, and the first ones of a loader or stream. By
+            default 10,000 of a folder, data set, loader or table, and all of arrays and `Labelled`.
         argument: The argument that errors name.
 
     Example:
@@ -73,10 +75,11 @@ def as_labelled(
         >>> data.shape, data.labels.tolist(), data.class_names
         ((3, 8, 8), [0, 1, 0], ('cat', 'owl'))
     """
-    if isinstance(data, Labelled):
-        return data
     _require(size, color, limit)
-    samples = _samples(data, limit, argument, labelled=True)
+    if isinstance(data, Labelled):
+        require_as_asked((array.shape[1:] for array in data.arrays.values()), size, color, argument)
+        return data if limit is None else data.spread(limit)
+    samples = _samples(data, limit or LIMIT, argument, labelled=True)
     if samples.labels is None:
         raise AssayError(f"{argument} has inputs and no labels: give {_LABELLED}")
     labels, names = numbered(samples.labels, samples.class_names, argument)
@@ -86,7 +89,9 @@ def as_labelled(
         raise AssayError(f"{argument} has {count} inputs and {len(labels)} labels: give one label for each input")
     if not isinstance(inputs, dict) and inputs.ndim == 3 and inputs.dtype == np.uint8:
         inputs = inputs[:, None]
-    return Labelled(inputs, labels, samples.source, names)
+    made = Labelled(inputs, labels, samples.source, names)
+    require_as_asked((array.shape[1:] for array in made.arrays.values()), size, color, argument)
+    return made if limit is None else made.spread(limit)
 
 
 def as_images(
@@ -94,33 +99,37 @@ def as_images(
     *,
     size: Size | None = None,
     color: Color | None = None,
-    limit: int = LIMIT,
+    limit: int | None = None,
     argument: str = "images",
 ) -> Images:
     """Make a set of images of what people have: a folder, file, array, data set, loader or table.
 
     As `as_labelled`, without the need of labels; a folder of pictures, an ``.npy`` file, an array N×C×H×W, N×H×W or
-    N×H×W×C, and a list of paths or pictures of PIL serve too. `Images` are returned unchanged.
+    N×H×W×C, and a list of paths or pictures of PIL serve too. `Images` are returned unchanged, or the part of them that
+    ``limit`` allows.
 
     Args:
         images: What to make images of.
         size: Side of the square that is cut from the centre of pictures and resized to, or (height, width); for files
-            and pictures of PIL.
-        color: ``"grey"`` or ``"rgb"`` to convert pictures to; for files and pictures of PIL.
-        limit: Largest number of images that are read from a folder, data set, loader or table.
+            and pictures of PIL. Arrays are used as they are: to ask for another size than theirs is an error.
+        color: ``"grey"`` or ``"rgb"`` to convert pictures to, in the same way.
+        limit: Largest number of images to take, as for `as_labelled`.
         argument: The argument that errors name.
 
     Example:
         >>> as_images(torch.zeros(5, 3, 8, 8)).description
         '5 images of 3×8×8 from Tensor'
     """
-    if isinstance(images, Images):
-        return images
     _require(size, color, limit)
-    samples = _samples(images, limit, argument, labelled=False)
-    labels = None if samples.labels is None else as_array(samples.labels, f"the labels of {argument}")
-    array = stacked(samples.inputs, size, color, argument)
-    return Images(array, labels, samples.source, picture_names(samples.inputs))
+    if isinstance(images, Images):
+        made = images
+    else:
+        samples = _samples(images, limit or LIMIT, argument, labelled=False)
+        labels = None if samples.labels is None else as_array(samples.labels, f"the labels of {argument}")
+        array = stacked(samples.inputs, size, color, argument)
+        made = Images(array, labels, samples.source, picture_names(samples.inputs))
+    require_as_asked([made.array.shape[1:]], size, color, argument)
+    return made if limit is None else made.spread(limit)
 
 
 def as_sequences(
@@ -128,29 +137,47 @@ def as_sequences(
     *,
     size: Size | None = None,
     color: Color | None = None,
-    limit: int = LIMIT,
+    limit: int | None = None,
     argument: str = "sequences",
 ) -> Sequences:
     """Make sequences of what people have: a folder of clips or a video, arrays of frames, a data set of clips.
 
     A folder or video as for `load_sequences`; an ``.npy`` file or array of one clip (T×C×H×W, T×H×W, T×H×W×C) or of
     several (N×T×C×H×W, N×T×H×W×C); an ``.npz`` file or a mapping of names to clips; a list of clips; a torch
-    ``Dataset`` or ``DataLoader`` of clips, whose labels are ignored. `Sequences` are returned unchanged.
+    ``Dataset`` or ``DataLoader`` of clips, whose labels are ignored. `Sequences` are returned unchanged, or the part of
+    them that ``limit`` allows.
 
     Args:
         sequences: What to make sequences of.
-        size: Side of the central square of each frame to resize to, or (height, width); for files.
-        color: ``"grey"`` or ``"rgb"`` to convert frames to; for files.
-        limit: Largest number of clips that are read from a data set or loader.
+        size: Side of the central square of each frame to resize to, or (height, width); for files. Arrays are used as
+            they are: to ask for another size than theirs is an error.
+        color: ``"grey"`` or ``"rgb"`` to convert frames to, in the same way.
+        limit: Largest number of clips to take, evenly spread over all, and the first ones of a loader or stream. By
+            default 10,000 of a data set or loader, and all of files, arrays and `Sequences`.
         argument: The argument that errors name.
 
     Example:
         >>> [clip.name for clip in as_sequences(np.zeros((2, 5, 1, 8, 8)))]
         ['clip 0', 'clip 1']
     """
+    _require(size, color, limit)
+    made = _sequences(sequences, size, color, limit or LIMIT, argument)
+    shapes = (next(clip.frames()).shape for clip in made if not _is_read_as(clip, size, color))
+    require_as_asked(shapes, size, color, argument)
+    if limit is None or limit >= len(made):
+        return made
+    return Sequences(tuple(made.clips[i] for i in spread(len(made), limit)), taken(made.source, limit, len(made)))
+
+
+def _is_read_as(clip: Clip, size: Size | None, color: Color | None) -> bool:
+    """Whether a clip of files is resized and converted as was asked when its frames are read."""
+    return isinstance(clip, FrameFolder | Video) and (clip.size, clip.color) == (size, color)
+
+
+def _sequences(sequences: Any, size: Size | None, color: Color | None, limit: int, argument: str) -> Sequences:
+    """Sequences of data of any kind; files are resized and converted, arrays are taken as they are."""
     if isinstance(sequences, Sequences):
         return sequences
-    _require(size, color, limit)
     if isinstance(sequences, Clip):
         return Sequences((sequences,))
     if isinstance(sequences, (str, Path)):
@@ -323,7 +350,7 @@ def _require(size: Any, color: Any, limit: Any) -> None:
     require_size(size)
     if color not in (None, "grey", "rgb"):
         raise AssayError(f"color={color!r} is not 'grey', 'rgb' or None")
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
         raise AssayError(f"limit={limit!r} is not a number of inputs of at least 1")
 
 

@@ -13,8 +13,10 @@ from assay.core.errors import AssayError, nearest
 from assay.core.fingerprint import fingerprint
 from assay.core.limits import require_array
 from assay.core.reading import is_there, reading
-from assay.stimuli.picture_files import picture_names, pictures_in, read_pictures
+from assay.stimuli.as_asked import require_as_asked
+from assay.stimuli.picture_files import picture_names, pictures_in, read_pictures, require_size
 from assay.stimuli.pictures import SUFFIXES, Array, Color, as_array
+from assay.stimuli.samples import spread, taken
 from assay.stimuli.thumbnails import stimuli_as_html
 
 
@@ -83,6 +85,20 @@ class Images:
         """Number, size and source of the images, in a line."""
         return f"{len(self)} images of {'×'.join(map(str, self.array.shape[1:]))} from {self.source}"
 
+    def spread(self, count: int) -> Images:
+        """Return ``count`` images, evenly spread over all in their order; these images themselves if there are no more.
+
+        Example:
+            >>> Images(np.zeros((6, 8, 8)), source="arrays").spread(2).description
+            '2 images of 1×8×8 from arrays, 2 of 6'
+        """
+        if count >= len(self):
+            return self
+        rows = spread(len(self), count)
+        labels = None if self.labels is None else self.labels[rows]
+        names = tuple(self.names[i] for i in rows) if self.names else ()
+        return Images(self.array[rows], labels, taken(self.source, count, len(self)), names)
+
     @cached_property
     def fingerprint(self) -> str:
         """Hash of the pixels and the labels."""
@@ -94,7 +110,7 @@ def load_images(
     size: int | None = None,
     color: Color | None = None,
     *,
-    images: str = "images",
+    images: str | None = None,
     labels: str | None = None,
     count: int | None = None,
 ) -> Images:
@@ -102,25 +118,41 @@ def load_images(
 
     Args:
         path: The folder (pictures in the order of their names) or the file.
-        size: Side to resize pictures of a folder to (central square, LANCZOS).
-        color: ``"grey"`` or ``"rgb"``, to convert pictures of a folder to.
-        images: Name of the array in the file: N×H×W, N×H×W×3 or N×C×H×W, uint8 or floats in [0, 1].
+        size: Side to resize pictures of a folder to (central square, LANCZOS). Arrays of a file are used as they are:
+            to ask for another size than theirs is an error.
+        color: ``"grey"`` or ``"rgb"``, to convert pictures of a folder to, in the same way.
+        images: Name of the array in the file: N×H×W, N×H×W×3 or N×C×H×W, uint8 or floats in [0, 1]; ``images`` by
+            default.
         labels: Name of the array of labels in the file.
         count: Load only this many images, from the first on.
     """
     path = Path(path)
     if not is_there(path):
         raise AssayError(f"images: {path} does not exist")
+    require_size(size)
+    if color not in (None, "grey", "rgb"):
+        raise AssayError(f"color={color!r} is not 'grey', 'rgb' or None")
     if path.is_dir():
+        require_no_arrays_named(path, images=images, labels=labels)
         files = pictures_in(path)[:count]
         if not files:
             raise AssayError(f"{path} holds no pictures ({', '.join(sorted(SUFFIXES))})")
         return Images(read_pictures(files, size, color), None, str(path), picture_names(files))
     if path.suffix != ".npz":
         raise AssayError(f"{path} is not a folder of pictures or an .npz file")
-    array, *label_arrays = read_arrays(path, images, *filter(None, (labels,)))
+    name = images or "images"
+    array, *label_arrays = read_arrays(path, name, *filter(None, (labels,)))
     first_labels = label_arrays[0][:count] if label_arrays else None
-    return Images(channels_first(array[:count]), first_labels, f"{path.name}: {images}")
+    made = Images(channels_first(array[:count]), first_labels, f"{path.name}: {name}")
+    require_as_asked([made.array.shape[1:]], size, color, str(path))
+    return made
+
+
+def require_no_arrays_named(folder: Path, **names: str | None) -> None:
+    """Refuse settings that name arrays where there are none."""
+    for setting, name in names.items():
+        if name is not None:
+            raise AssayError(f"{setting}={name!r} names an array of an .npz file; {folder} is a folder: leave it out")
 
 
 def read_arrays(path: Path, *names: str) -> list[Array]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,8 +16,9 @@ from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
 from assay.core.limits import BYTES, limit, require_array, require_bytes
 from assay.core.reading import is_there, reading, require_room
-from assay.stimuli.images import channels_first, read_arrays
+from assay.stimuli.images import channels_first, read_arrays, require_no_arrays_named
 from assay.stimuli.pictures import Array, as_array
+from assay.stimuli.samples import spread, taken
 from assay.stimuli.streamed import StreamedPictures
 from assay.stimuli.thumbnails import stimuli_as_html
 
@@ -179,6 +180,18 @@ class Labelled:
         kept = rank_in_class < count
         return self._chosen(kept)
 
+    def spread(self, count: int) -> Labelled:
+        """Return ``count`` inputs, evenly spread over all in their order; these data themselves if there are no more.
+
+        Example:
+            >>> data = Labelled(np.zeros((6, 2), np.float32), np.arange(6))
+            >>> data.spread(3).labels.tolist(), data.spread(3).source
+            ([0, 2, 4], 'arrays in memory, 3 of 6')
+        """
+        if count >= len(self):
+            return self
+        return replace(self._chosen(spread(len(self), count)), source=taken(self.source, count, len(self)))
+
     def balanced(self, count: int, seed: int = 0) -> Labelled:
         """Draw the first ``count`` inputs of a random order in which the classes take turns.
 
@@ -251,7 +264,8 @@ def load_labelled(
     Args:
         path: A folder with ``train-images-idx3-ubyte.gz`` and so on (``t10k-…`` for the test set), or a file of
             arrays.
-        split: ``"train"`` or ``"test"``: in a file the arrays ``{split}_images`` and ``{split}_labels``.
+        split: ``"train"`` or ``"test"``: in a file the arrays ``{split}_images`` and ``{split}_labels``, unless others
+            are named.
         inputs: Name of another array of inputs in the file: N×H×W, N×H×W×3 or N×C×H×W pictures, or N×D.
         labels: Name of another array of labels in the file.
     """
@@ -261,6 +275,7 @@ def load_labelled(
     if not is_there(path):
         raise AssayError(f"data: {path} does not exist")
     if path.is_dir():
+        require_no_arrays_named(path, inputs=inputs, labels=labels)
         stem = "train" if split == "train" else "t10k"
         pictures = read_idx(_idx(path, f"{stem}-images-idx3-ubyte"))
         return Labelled(pictures[:, None], read_idx(_idx(path, f"{stem}-labels-idx1-ubyte")), f"{path.name}: {split}")

@@ -15,6 +15,7 @@ import pandas as pd
 from assay.core.csv_files import to_csv
 from assay.core.errors import AssayError
 from assay.core.folder import Folder
+from assay.core.progress import of_more
 from assay.measures.base import Measure
 from assay.measures.table import Predictor
 from assay.runs.evaluate import evaluate
@@ -124,7 +125,10 @@ def study(
     doubts = accuracy_doubts(corpus, first)
     for doubt in doubts:
         log.warning("%s: %s", corpus.name, doubt)
-    done = evaluate(corpus.subjects(), measures, run, processes=processes, ray=ray, plan=plan)
+    with of_more(
+        "cells", len(corpus) * len(measures)
+    ):  # of networks that are read one by one, and so not counted before
+        done = evaluate(corpus.subjects(), measures, run, processes=processes, ray=ray, plan=plan)
     found, keys, budgets = predictors_and_keys(done, measures, corpus.networks)
     directions = {name: key.direction for name, key in keys.items()}
     test = corpus.test
@@ -136,7 +140,7 @@ def study(
         "train": corpus.train.description,
         "test": "not given" if test is None else test.description,
         "left_out": corpus.left_out["network"].tolist(),
-        "notes": [*corpus.notes, *doubts],
+        "notes": [*corpus.notes, *doubts, *done.manifest.notes],
     }
     known = corpus.known.loc[corpus.networks]
     known.columns = pd.Index([f"{name} (table)" if name in found else str(name) for name in known])

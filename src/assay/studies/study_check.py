@@ -20,6 +20,7 @@ from assay.plans.settings import Node
 from assay.runs.cells import DONE, FOLDER, CellKey
 from assay.runs.evaluate import cell_fingerprint
 from assay.runs.examples import Examples
+from assay.runs.pixel_range import PixelRanges
 from assay.studies.corpus.corpus import Corpus
 from assay.studies.corpus.tabled import TableCorpus
 from assay.studies.corpus.trained import TrainedCorpus
@@ -40,12 +41,14 @@ class CheckedStudy:
         done: How many cells of the study are done.
         failing: Why cells will fail, by the name of the network and the label of the measure; only where a measure
             need not fit every network.
+        notes: What need not be wrong, and likely is, in sentences (`assay.runs.pixel_range`).
     """
 
     plan: StudyPlan
     untrained: list[str] = field(default_factory=list)
     done: int = 0
     failing: dict[tuple[str, str], str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         corpus, measures = self.plan.corpus, len(self.plan.measures)
@@ -99,11 +102,12 @@ def check_study_plan(
         networks = len(plan.corpus) + len(untrained)
         if plan.measures and networks < 2:
             problems.sentences.append(f"{plan.place}: {counted(networks, 'network')}: a study needs at least two")
-        done, failing = _check_networks(plan, untrained, problems)
+        pixels = PixelRanges(plan.measures.values())
+        done, failing = _check_networks(plan, untrained, problems, pixels)
         if pairs:
             problems.sentences += _by_measure(failing, plan)
     problems.raise_any()
-    return CheckedStudy(plan, untrained, done, failing)
+    return CheckedStudy(plan, untrained, done, failing, pixels.sentences)
 
 
 def _untrained(corpus: Corpus, place: str, problems: Collector) -> list[str]:
@@ -118,7 +122,7 @@ def _untrained(corpus: Corpus, place: str, problems: Collector) -> list[str]:
 
 
 def _check_networks(
-    plan: StudyPlan, untrained: list[str], problems: Collector
+    plan: StudyPlan, untrained: list[str], problems: Collector, pixels: PixelRanges
 ) -> tuple[int, dict[tuple[str, str], str]]:
     """Load every network and check whether the measures fit it: the number of cells that are done, and why some fail.
 
@@ -137,6 +141,7 @@ def _check_networks(
             except AssayError as error:
                 problems.sentences.append(f"{plan.place}: {error}")
                 continue
+            pixels.look_at(subject)
             for label, measure in plan.measures.items():
                 if name in untrained and measure.looks_back:  # its training will leave what the measure looks at
                     continue

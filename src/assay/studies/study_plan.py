@@ -153,6 +153,8 @@ def _table_corpus(reading: Reading) -> tuple[TableCorpus | None, Labelled]:
     if data is not None:
         with problems.watching(entries["data"].where):
             train = data.load_train(0) if corpus is None else corpus.train
+            if corpus is not None:
+                _ = corpus.test  # which a study looks at only when all is measured
     if corpus is None or train is STAND_IN:
         return None, train
     with problems.watching(entries["corpus"].where):

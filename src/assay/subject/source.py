@@ -45,7 +45,7 @@ class SubjectSource:
             Face checkpoint, of which the architecture that it names is loaded.
         name: What tables call the network; made from the source by default.
         args: Arguments of the factory; for ``hf:name`` those of ``from_pretrained``, and ``allow_new_weights: true``
-            to permit random weights where the checkpoint has none.
+            to permit random weights where the checkpoint has none. An ONNX file takes none.
         weights: Checkpoint to load into the network: safetensors, or a torch file of tensors only.
         seed: Seed of the random initial weights.
         preprocess: What is done to pictures first: a word such as ``imagenet``, a mapping such as ``{resize: 224}``, a
@@ -82,8 +82,7 @@ class SubjectSource:
 
     def load(self) -> Subject:
         """Make the network, load its weights, and wrap it as a subject."""
-        if self.dtype is not None and self.dtype not in DTYPES:
-            raise AssayError(f"unknown dtype {self.dtype!r}{nearest(self.dtype, DTYPES)}")
+        dtype = None if self.dtype is None else dtype_named(self.dtype)
         device = None if self.device is None else device_named(self.device)
         preprocess: Any = None if self.preprocess is None else transform_named(self.preprocess)
         with seeded(self.seed):
@@ -100,7 +99,7 @@ class SubjectSource:
             preprocess=preprocess,
             example=module.example if isinstance(module, OnnxNetwork | OnnxRuntimeNetwork) else None,
             device=device,
-            dtype=None if self.dtype is None else DTYPES[self.dtype],
+            dtype=dtype,
             channels_last=self.channels_last,
             compile=self.compile,
             recipe=self.recipe,
@@ -117,6 +116,8 @@ class SubjectSource:
     def _module(self) -> nn.Module:
         kind, _, rest = self.source.partition(":")
         if self.source.endswith(".onnx"):
+            if self.args:
+                raise AssayError(f"args={self.args!r} is given to a file of ONNX, which takes none: leave it out")
             path = Path(self.source)
             if not is_there(path):
                 raise AssayError(f"source={self.source!r}: no such file")
@@ -149,6 +150,13 @@ class SubjectSource:
         if not isinstance(module, nn.Module):
             raise AssayError(f"source={self.source!r} made a {type(module).__name__}, not a torch.nn.Module")
         return module
+
+
+def dtype_named(name: str) -> torch.dtype:
+    """The precision that a plan calls by this name."""
+    if name not in DTYPES:
+        raise AssayError(f"unknown dtype {name!r}{nearest(name, DTYPES)}")
+    return DTYPES[name]
 
 
 def read_history(path: Path) -> pd.DataFrame:

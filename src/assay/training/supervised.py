@@ -21,6 +21,8 @@ from assay.training.steps import Steps
 from assay.training.turns import OnEpoch, Streams, require_as_many, train_in_turns
 
 OnDone = Callable[[int, nn.Module, Trained], None]
+EPOCHS = "training, in epochs"
+"""What the progress of `train_many` counts."""
 
 
 def train(
@@ -101,7 +103,7 @@ def train_many(
             return (yield from _training(steps, saved, watchers[number], on_epoch))
 
     epochs = [recipe.epochs for recipe in recipes]
-    return train_in_turns(networks, epochs, training, at_once, "training, in epochs", on_done)
+    return train_in_turns(networks, epochs, training, at_once, EPOCHS, on_done)
 
 
 def _training(

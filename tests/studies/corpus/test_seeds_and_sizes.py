@@ -12,6 +12,7 @@ import torch
 
 import assay
 from assay import AssayError
+from assay.core.progress import listening
 from assay.studies import Scoring, accuracy, load_corpus, load_corpus_plan, study, train_corpus
 from assay.studies.ranking import EXPECTED
 from conftest import write_digits
@@ -163,3 +164,28 @@ def test_seeds_and_sizes_that_cannot_be_are_refused_before_training(folder, old,
     with pytest.raises(AssayError, match=words):
         train_corpus(planned(folder, old, new), str(folder / "none"))
     assert not (folder / "none").exists()
+
+
+def test_progress_counts_the_whole_corpus_though_networks_of_each_size_are_trained_apart(folder):
+    plan = planned(folder, "corpus: kept", "corpus: watched")
+    heard: list[tuple[str, int, int | None]] = []
+    with listening(lambda *one: heard.append(one)):
+        corpus = train_corpus(plan)
+    epochs = [(done, total) for what, done, total in heard if what == "training, in epochs"]
+    assert {total for _, total in epochs} == {8 * 3} and epochs[-1] == (24, 24)
+    steps = [done for done, _ in epochs]
+    assert steps == sorted(steps) and set(steps) == set(range(1, 25))
+
+    corpus.folder.remove("networks/network_003.json")  # of the larger size, trained last
+    heard.clear()
+    with listening(lambda *one: heard.append(one)):
+        again = train_corpus(plan)
+    epochs = [(done, total) for what, done, total in heard if what == "training, in epochs"]
+    assert sorted(set(epochs)) == [(22, 24), (23, 24), (24, 24)]  # those that are trained already count as done
+
+    heard.clear()
+    with listening(lambda *one: heard.append(one)):
+        study(
+            again, {"norms": assay.Norms()}, str(folder / "watched-study"), Scoring(sizes=(1,), draws=2, permutations=0)
+        )
+    assert {total for what, _, total in heard if what == "cells"} == {8}

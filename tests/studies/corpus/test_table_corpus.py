@@ -171,9 +171,18 @@ def test_training_such_a_plan_says_that_there_is_nothing_to_train(folder):
         ("data: {path: data.npz}\n", "", "lacks the key 'data'"),
         ("run: run", "run: run\ngrid: {width: [2]}", "grid: is there beside a table"),
         ("path: data.npz", "path: date.npz", "date.npz"),
+        ("path: data.npz", "path: data.npz, test: 31", "data: 31 of data.npz: test are asked for, which has 30"),
+        (
+            "path: data.npz",
+            "path: part.npz, test: 5",
+            "data: test=5 inputs are asked for, and .*part.npz has no part 'test'",
+        ),
+        ("path: data.npz", "path: data.npz, size: 5", "data: data holds arrays of .* do not follow size=4"),
     ],
 )
 def test_what_is_wrong_with_a_plan_is_named(folder, old, new, words):
+    with np.load(folder / "data.npz") as whole:
+        np.savez(folder / "part.npz", train_images=whole["train_images"], train_labels=whole["train_labels"])
     with pytest.raises(AssayError, match=words):
         _ = loaded(folder, old, new).corpus.train
 

@@ -57,6 +57,10 @@ class CorpusData:
     def load_test(self, seed: int) -> Labelled | None:
         """Load the test set; None where there is none."""
         part = next((name for name in _TEST if name in self._parts), None)
+        if part is None and self.test is not None:
+            raise AssayError(
+                f"test={self.test} inputs are asked for, and {self.path} has no part {_TEST[0]!r}: leave it out"
+            )
         return None if part is None else _sample(self._part(part), self.test, seed)
 
     def require_there(self) -> None:

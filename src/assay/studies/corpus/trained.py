@@ -26,7 +26,7 @@ from assay.core.device import device_named
 from assay.core.errors import AssayError
 from assay.core.fingerprint import fingerprint
 from assay.core.folder import Folder
-from assay.core.progress import report
+from assay.core.progress import of_more, report
 from assay.core.reading import reading
 from assay.plans.problems import Collector
 from assay.plans.settings import Node
@@ -39,6 +39,7 @@ from assay.studies.corpus.stored import MANIFEST, CorpusManifest, StoredNetworks
 from assay.subject.source import load_weights
 from assay.subject.subject import Subject
 from assay.training import Recipe, Trained, train_many
+from assay.training.supervised import EPOCHS
 
 log = logging.getLogger(__name__)
 
@@ -181,6 +182,12 @@ class TrainedCorpus(Corpus):
         trained = {*self.table["network"], *self.left_out["network"]}
         return [name for name in self.plan.combinations() if name not in trained]
 
+    @property
+    def epochs(self) -> dict[str, int]:
+        """The largest number of epochs that each network of the plan is trained for."""
+        recipes = enumerate(self.plan.combinations().items())
+        return {name: self.plan.recipe(one, i, self.mean, self.std).epochs for i, (name, one) in recipes}
+
     def initial_network(self, network: str) -> nn.Module:
         """Make a network as it is before its training, with the random weights that its seed gives it."""
         combinations = self.plan.combinations()
@@ -272,13 +279,21 @@ def train_corpus(
     arithmetic = Arithmetic.here()
     resources = Resources(gpus=1 if corpus.device.startswith("cuda") else 0)
     jobs = [Job((names, arithmetic), kept=corpus, resources=resources) for names in batches]
+    epochs = corpus.epochs
+    trained = len(combinations) - len(missing)
+    before = sum(epochs.values()) - sum(epochs[name] for name in missing)
     lost = []
-    with closing(execute(_train, jobs, workers)) as ending:  # at once, whatever happens: no process is left behind
+    with (
+        of_more(EPOCHS, sum(epochs.values()), before) as done,
+        closing(execute(_train, jobs, workers)) as ending,  # at once, whatever happens: no process is left behind
+    ):
         for count, outcome in enumerate(ending, 1):
+            names = outcome.job.own[0]
             if isinstance(outcome.result, Lost):
-                lost.append(f"{outcome.job.own[0][0]}: {outcome.result.reason}")
+                lost.append(f"{names[0]}: {outcome.result.reason}")
+            done.steps += sum(epochs[name] for name in names)
             if alone:
-                report("networks", count, len(jobs))
+                report("networks", trained + count, len(combinations))
     corpus.read()
     if lost:
         raise AssayError(

@@ -57,9 +57,8 @@ def check_plan(path: str | Path, run: str | None = None, pairs: bool = True, roo
         require_writable(Folder(plan.run))
     subjects = plan.load_subjects(problems)
     with problems.watching(str(path)):
-        as_subjects(
-            list({subject.name: subject for subject in subjects}.values())
-        )  # two of a name are a problem already
+        one_of_each = {subject.name: subject for subject in subjects}  # two of a name are a problem already
+        as_subjects(list(one_of_each.values()))
     failing: dict[tuple[str, str], str] = {}
     examples = plan.examples
     with code_in(plan.folder):

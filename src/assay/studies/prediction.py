@@ -125,9 +125,8 @@ def study(
     doubts = accuracy_doubts(corpus, first)
     for doubt in doubts:
         log.warning("%s: %s", corpus.name, doubt)
-    with of_more(
-        "cells", len(corpus) * len(measures)
-    ):  # of networks that are read one by one, and so not counted before
+    cells = len(corpus) * len(measures)  # networks are read one by one, and so not counted before
+    with of_more("cells", cells):
         done = evaluate(corpus.subjects(), measures, run, processes=processes, ray=ray, plan=plan)
     found, keys, budgets = predictors_and_keys(done, measures, corpus.networks)
     directions = {name: key.direction for name, key in keys.items()}

@@ -39,7 +39,7 @@ def test_features_are_forgotten_and_learners_stay(tmp_path):
 def test_a_damaged_file_is_named_and_its_features_are_computed_anew(tmp_path, caplog, damage):
     store = FeatureStore(Folder(str(tmp_path)))
     store.write("one", dict.fromkeys(PARTS, MATRIX))
-    path = tmp_path / "features" / "one" / "validation"
+    (path,) = (tmp_path / "features" / "one").glob("validation-*")
     path.write_bytes(path.read_bytes()[:100] if damage == "half" else damage)
     assert store.read("one") is None
     assert f"{path} is damaged (" in caplog.text and "the features are computed anew" in caplog.text
@@ -50,5 +50,32 @@ def test_a_damaged_file_is_named_and_its_features_are_computed_anew(tmp_path, ca
 def test_features_that_are_not_there_are_no_damage(tmp_path, caplog):
     store = FeatureStore(Folder(str(tmp_path)))
     store.write("one", dict.fromkeys(PARTS, MATRIX))
-    (tmp_path / "features" / "one" / "test").unlink()
+    (missing,) = (tmp_path / "features" / "one").glob("test-*")
+    missing.unlink()
     assert store.read("one") is None and store.read("two") is None and not caplog.records
+
+
+def test_what_two_runs_write_at_the_same_time_is_not_mixed(tmp_path):
+    """Each shows other test instances a second time: answers to those of one are no answers to those of the other."""
+
+    def known(number: int) -> dict:
+        return dict.fromkeys(PARTS, MATRIX) | {"few": MATRIX[[number]], "which": np.array([number])}
+
+    def other_run(number: int) -> None:
+        FeatureStore(Folder(str(tmp_path))).write("one", known(number))
+
+    class BesideAnother(Folder):
+        def write(self, name, *more):
+            if not name.endswith("whole.json"):
+                other_run(0)
+            super().write(name, *more)
+
+        def read(self, name):
+            content = super().read(name)
+            other_run(1)
+            return content
+
+    FeatureStore(BesideAnother(str(tmp_path))).write("one", known(2))
+    for folder in (Folder(str(tmp_path)), BesideAnother(str(tmp_path))):
+        found = FeatureStore(folder).read("one")
+        np.testing.assert_array_equal(found["test"][found["which"]], found["few"])

@@ -25,7 +25,11 @@ PARTS = ("training", "validation", "test")
 
 
 class FeatureStore:
-    """Keeps the features of the three parts of a task, under the hash of everything they depend on."""
+    """Keeps the features of the three parts of a task, under the hash of everything they depend on.
+
+    Runs that need the same features at the same time may each write them, and what they know about them: a file is
+    named by its content, and the last one to be written, ``whole.json``, says which files belong together.
+    """
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
@@ -39,11 +43,13 @@ class FeatureStore:
             return None
         features = {}
         try:
-            parts = json.loads(self.folder.read(f"features/{key}/whole.json"))
+            files = json.loads(self.folder.read(f"features/{key}/whole.json"))
         except (FileMissing, ValueError):
             return None
-        for part in {*PARTS, *parts}:
-            name = f"features/{key}/{part}"
+        if not isinstance(files, dict) or not files.keys() >= set(PARTS):
+            return None
+        for part, file_name in files.items():
+            name = f"features/{key}/{file_name}"
             try:
                 with self.folder.open(name) as file:
                     features[part] = unpacked(file)
@@ -58,9 +64,10 @@ class FeatureStore:
 
     def write(self, key: str, features: dict[str, Features]) -> None:
         """Keep features under a key, of the three parts and others; the last file written marks them as complete."""
-        for part in features:
-            self.folder.write(f"features/{key}/{part}", _packed(features[part]).getbuffer())
-        self.folder.write(f"features/{key}/whole.json", json.dumps(sorted(features)).encode())
+        files = {part: f"{part}-{fingerprint(_content(some))}" for part, some in features.items()}
+        for part, some in features.items():
+            self.folder.write(f"features/{key}/{files[part]}", _packed(some).getbuffer())
+        self.folder.write(f"features/{key}/whole.json", json.dumps(files).encode())
 
     def forget(self) -> None:
         """Delete all features, on a local disk, to make room; learners stay."""

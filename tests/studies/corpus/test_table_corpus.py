@@ -177,7 +177,7 @@ def test_training_such_a_plan_says_that_there_is_nothing_to_train(folder):
             "path: part.npz, test: 5",
             "data: test=5 inputs are asked for, and .*part.npz has no part 'test'",
         ),
-        ("path: data.npz", "path: data.npz, size: 5", "data: data holds arrays of .* do not follow size=4"),
+        ("path: data.npz", "path: data.npz, size: 5", "data: data holds arrays of .* do not follow size=5"),
     ],
 )
 def test_what_is_wrong_with_a_plan_is_named(folder, old, new, words):

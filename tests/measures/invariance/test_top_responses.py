@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from assay.measures.invariance import top_responses
-from assay.measures.invariance.top_responses import TopResponses, count_true, extremes
+from assay.measures.invariance.top_responses import TopResponses, count_true, extremes, largest
 
 
 @pytest.mark.slow
@@ -22,25 +22,37 @@ from assay.measures.invariance.top_responses import TopResponses, count_true, ex
     ),
     st.integers(1, 5),
     st.integers(1, 20),
-    st.sampled_from([0, 8]),  # picked out at once, and after merging at first
+    st.sampled_from([0, 8]),  # picked out at once, and after sorting at first
 )
 def test_the_largest_are_those_of_a_full_sort_however_they_are_batched(responses, count, batch, merged):
-    with patch.object(top_responses, "_MERGED", merged):
-        top = TopResponses(count)
+    with patch.object(top_responses, "_SORTED", merged):
+        top = TopResponses(count, (1, -1))
         for start in range(0, len(responses), batch):
             top.extend(torch.from_numpy(responses[start : start + batch]))
-        values, stimuli = top.sorted()
+        found = {sign: top.sorted(sign) for sign in top.signs}
     assert top.shown == len(responses)
-    for unit, column in enumerate(responses.T):
-        known = np.flatnonzero(~np.isnan(column))
-        order = known[np.argsort(-column[known], kind="stable")][:count]
-        n = len(order)
-        assert values[:n, unit].tolist() == column[order].tolist()
-        assert (stimuli[n:, unit] == -1).all() and (values[n:, unit] == -torch.inf).all()
-        found = stimuli[:n, unit].numpy()
-        assert len(set(found)) == n and column[found].tolist() == column[order].tolist()
-        above = column[order] > column[order][-1] if n else []  # of those equal to the smallest any may be kept
-        assert found[above].tolist() == order[above].tolist()
+    for sign, (values, stimuli) in found.items():
+        for unit, column in enumerate(sign * responses.T):
+            known = np.flatnonzero(~np.isnan(column))
+            order = known[np.argsort(-column[known], kind="stable")][:count]
+            n = len(order)
+            assert values[:n, unit].tolist() == column[order].tolist()
+            assert (stimuli[n:, unit] == -1).all() and (values[n:, unit] == -torch.inf).all()
+            numbers = stimuli[:n, unit].numpy()
+            assert len(set(numbers)) == n and column[numbers].tolist() == column[order].tolist()
+            above = column[order] > column[order][-1] if n else []  # of those equal to the smallest any may be kept
+            assert numbers[above].tolist() == order[above].tolist()
+
+
+def test_keys_order_values_of_all_sizes_and_then_the_earlier_stimulus():
+    values = [-np.inf, -3e38, -1.5, -1e-45, 0.0, 1e-45, 1.5, 1.5, 3e38, np.inf]
+    found, stimuli = largest(torch.tensor([values]), torch.arange(10)[None], 10)
+    assert found[0].tolist() == torch.tensor(values).flip(0).tolist()
+    assert stimuli[0].tolist() == [9, 8, 6, 7, 5, 4, 3, 2, 1, 0]
+    zeros, earlier = largest(torch.tensor([[0.0, -0.0, 0.0]]), torch.tensor([[5, 3, 4]]), 2)
+    assert zeros.tolist() == [[0, 0]] and earlier.tolist() == [[3, 4]], "−0 is 0"
+    double, same = largest(torch.tensor([values], dtype=torch.float64), torch.arange(10)[None], 10)
+    assert double[0].tolist() == sorted(values, reverse=True) and same[0].tolist() == stimuli[0].tolist()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
@@ -49,9 +61,9 @@ def test_one_large_batch_gives_what_a_full_sort_does_in_any_type(dtype):
     responses[3, 1] = torch.nan
     top = TopResponses(4)
     top.extend(responses)
-    values, _ = top.sorted()
+    values, _ = top.sorted(1)
     expected = responses.nan_to_num(-torch.inf).sort(dim=0, descending=True).values[:4]
-    assert torch.equal(values, expected)
+    assert torch.equal(values, expected.to(values.dtype))
 
 
 def test_truth_is_counted_beyond_a_byte_and_extremes_keep_nan():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,6 +24,7 @@ from assay.measures.invariance.unit_responses import (
     replace_units,
     responses_of,
 )
+from assay.measures.invariance.unit_streams import LayerStream
 from assay.stimuli.invariance_test import ClosedTest, InvarianceTest, OpenTest
 from assay.subject.layers import Layers
 from assay.subject.stills import FRAMES, visit_stills
@@ -81,16 +82,17 @@ class Passes:
         n, shown = len(self.test), 0
         everything = np.arange(n)
         members = [everything[part] for part in self._parts(everything)]  # once for all layers
-        by_part: dict[str, list[UnitResponses]] = {}
+        streams: dict[str, list[LayerStream]] = {}
         for batch in self._batches():
             inside = self._parts(np.arange(shown, shown + len(batch)))
             rows = [torch.from_numpy(np.flatnonzero(part)).to(self.subject.device) for part in inside]
-            visitor = partial(self._extend, by_part, members, rows, len(batch))
+            visitor = partial(self._extend, streams, members, rows, len(batch))
             visit_stills(self.subject, batch, visitor, self.chosen, frames=self.frames, repeats=False)
             shown += len(batch)
             report(f"{self.subject.name}: stimuli", shown, n)
-        for layer, parts in by_part.items():
-            self.responses[layer] = parts if len(parts) == 1 else [joined(parts, everything, self.signs), *parts]
+        for layer in list(streams):  # what a stream held is let go at its end
+            parts = [stream.finished() for stream in streams.pop(layer)]
+            self.responses[layer] = parts if len(parts) == 1 else [joined(parts, everything, self.firing_rate), *parts]
         self.layers = self.subject.choose(self.chosen)
         self.repeats = self.subject.repeats(self.chosen)
 
@@ -102,7 +104,7 @@ class Passes:
 
     def _extend(
         self,
-        by_part: dict[str, list[UnitResponses]],
+        streams: dict[str, list[LayerStream]],
         members: list[Array],
         rows: list[Tensor],
         count: int,
@@ -110,15 +112,15 @@ class Passes:
         output: Tensor,
     ) -> None:
         """Add what a layer did with a batch of ``count`` stimuli to the responses of its units, part by part."""
-        if not self._fits(layer, output, count, by_part):
+        if not self._fits(layer, output, count, streams):
             return
-        if layer not in by_part:
+        if layer not in streams:
             kept = kept_of(len(self.test), self.firing_rate)
-            by_part[layer] = [UnitResponses(of, self.firing_rate, self.signs, self.details, kept) for of in members]
+            streams[layer] = [LayerStream(of, self.firing_rate, self.signs, self.details, kept) for of in members]
         responses = responses_of(output, self.units)
-        for of_part, keeper in zip(rows, by_part[layer], strict=True):
+        for of_part, stream in zip(rows, streams[layer], strict=True):
             if len(of_part):
-                keeper.extend(responses if len(of_part) == count else responses.index_select(0, of_part))
+                stream.extend(responses, None if len(of_part) == count else of_part)
 
     def near(self) -> dict[str, dict[str, list[dict[int, NearMaximal]]]]:
         """Find Z of all units, with local rates, for each transformation, layer, part of the stimuli and sign."""
@@ -178,7 +180,7 @@ class Passes:
         for batch in self.test.batches(self.size):
             yield torch.from_numpy(batch).to(self.subject.device)
 
-    def _fits(self, layer: str, output: Tensor, count: int, known: dict[str, list[UnitResponses]]) -> bool:
+    def _fits(self, layer: str, output: Tensor, count: int, known: Collection[str]) -> bool:
         if self.subject.is_per_sample(layer) and len(output) == count and layer not in self._not_per_stimulus:
             return True
         if layer in known:
@@ -222,11 +224,10 @@ class Passes:
         if not len(wanted):
             return
         lookups = {
-            layer: [
-                _FiringOnTransforms(sign, near, wanted, self._with_details(i))
-                for i, nears in enumerate(parts)
-                for sign, near in nears.items()
-            ]
+            layer: _FiringOnTransforms(
+                [(sign, near, self._with_details(i)) for i, nears in enumerate(parts) for sign, near in nears.items()],
+                wanted,
+            )
             for layer, parts in near_by_layer.items()
         }
         one = torch.from_numpy(test.pictures(wanted[:1])).to(self.subject.device)
@@ -234,19 +235,17 @@ class Passes:
         step = max(self.size // magnitudes, 1)
 
         def visit(first: int, layer: str, output: Tensor) -> None:
-            responses = responses_of(output, self.units)
-            for lookup in lookups[layer]:
-                lookup.count(responses, first, magnitudes)
+            lookups[layer].count(responses_of(output, self.units), first, magnitudes)
 
         for start in range(0, len(wanted), step):
             stimuli = torch.from_numpy(test.pictures(wanted[start : start + step])).to(self.subject.device)
             transforms = test.trajectory(transformation, stimuli).flatten(0, 1)
             visit_stills(self.subject, transforms, partial(visit, start), list(lookups), frames=self.frames)
             report(f"{self.subject.name}: {transformation}", min(start + step, len(wanted)), len(wanted))
-        for layer, of_layer in lookups.items():
+        for layer, lookup in lookups.items():
             places = [(nears, sign) for nears in near_by_layer[layer] for sign in nears]
-            for lookup, (nears, sign) in zip(of_layer, places, strict=True):
-                nears[sign] = replace(nears[sign], local=lookup.local_rates(), fires=lookup.fires())
+            for (nears, sign), (local, fires) in zip(places, lookup.found(), strict=True):
+                nears[sign] = replace(nears[sign], local=local, fires=fires)
 
 
 def require_enough(test: InvarianceTest, firing_rate: float) -> None:
@@ -267,16 +266,26 @@ class _Transformation:
 
 
 class _FiringOnTransforms:
-    """Counts, for the pairs (unit, z) of a layer and sign, how often the unit fires on the transforms of z."""
+    """Counts, for the pairs (unit, z) of a layer, how often the unit fires on the transforms of z.
 
-    def __init__(self, sign: int, near: NearMaximal, shown: Array, details: bool) -> None:
-        self.sign = sign
-        self.details = details
-        place = np.searchsorted(shown, near.stimulus)
+    Args:
+        asked: Pairs of units with a sign, and whether to keep on which transforms they fire.
+        shown: The numbers of the stimuli whose transforms are shown.
+    """
+
+    def __init__(self, asked: Sequence[tuple[int, NearMaximal, bool]], shown: Array) -> None:
+        sizes = [len(near.unit) for _, near, _ in asked]
+        self.ends = np.cumsum(sizes)
+        self.detailed = [details for _, _, details in asked]
+        place = np.searchsorted(shown, np.concatenate([near.stimulus for _, near, _ in asked]))
         self.order = np.argsort(place, kind="stable")
         self.place = place[self.order]
-        self.unit = near.unit[self.order]
-        self.limit = torch.from_numpy(sign * near.thresholds[self.unit])
+        self.unit = np.concatenate([near.unit for _, near, _ in asked])[self.order]
+        limit = np.concatenate([near.thresholds[near.unit] for _, near, _ in asked])[self.order]
+        self.limit = torch.from_numpy(limit)
+        self.sign = torch.from_numpy(np.repeat([sign for sign, _, _ in asked], sizes)[self.order])
+        kept = np.repeat(self.detailed, sizes)[self.order]
+        self.kept = np.where(kept, kept.cumsum() - 1, -1)  # the row of each pair in ``along``
         self.fired = torch.zeros(len(place), dtype=torch.int64)
         self.magnitudes = 0
 
@@ -287,9 +296,9 @@ class _FiringOnTransforms:
         self.row = magnitudes * units
         self.column = torch.from_numpy(self.place * self.row + self.unit).to(device)
         self.step = units * torch.arange(magnitudes, device=device)[:, None]
-        self.limit = self.limit.to(responses)  # thresholds are responses: nothing is lost
+        self.limit, self.sign = self.limit.to(responses), self.sign.to(responses)  # thresholds are responses
         self.fired = self.fired.to(device)
-        self.along = torch.zeros((len(self.place), magnitudes) if self.details else 0, dtype=torch.bool, device=device)
+        self.along = torch.zeros((int(self.kept.max(initial=-1)) + 1, magnitudes), dtype=torch.bool, device=device)
 
     def count(self, responses: Tensor, first: int, magnitudes: int) -> None:
         """Add the responses to all magnitudes of the stimulus at place ``first``, then of the next, and so on."""
@@ -301,25 +310,22 @@ class _FiringOnTransforms:
         # Magnitudes first: along a row of responses the memory is read in order.
         places = self.column[low:high] - first * self.row + self.step
         values = responses.reshape(-1).index_select(0, places.reshape(-1)).view_as(places)  # twice as fast as take
-        limit = self.limit[low:high]
-        fires = values > limit if self.sign > 0 else values < limit
+        fires = values.mul_(self.sign[low:high]) > self.limit[low:high]
         torch.sum(fires, 0, out=self.fired[low:high])
-        if self.details:
-            self.along[low:high] = fires.T
+        if len(self.along):
+            kept = self.kept[low:high]
+            pairs = torch.from_numpy(np.flatnonzero(kept >= 0)).to(fires.device)
+            self.along[torch.from_numpy(kept[kept >= 0]).to(fires.device)] = fires.T[pairs]
 
-    def local_rates(self) -> Array:
-        """The local rate of each pair, in the order in which the pairs were given."""
-        back = np.empty(len(self.order))
-        back[self.order] = self.fired.cpu().numpy() / max(self.magnitudes, 1)
-        return back
-
-    def fires(self) -> Array | None:
-        """Whether the unit of each pair fires at each magnitude, in the order in which the pairs were given."""
-        if not self.details or not self.magnitudes:
-            return None
-        back = np.empty(self.along.shape, dtype=bool)
-        back[self.order] = self.along.cpu().numpy()
-        return back
+    def found(self) -> list[tuple[Array, Array | None]]:
+        """For each that was asked the local rate of its pairs, in their order, and on which transforms they fire."""
+        local = np.empty(len(self.order))
+        local[self.order] = self.fired.cpu().numpy() / max(self.magnitudes, 1)
+        rows = np.empty(len(self.order), dtype=np.int64)
+        rows[self.order] = self.kept
+        along = self.along.cpu().numpy() if self.magnitudes else None
+        parts = zip(np.split(local, self.ends[:-1]), np.split(rows, self.ends[:-1]), self.detailed, strict=True)
+        return [(rates, along[of] if details and along is not None else None) for rates, of, details in parts]
 
 
 def _portions(units: Array, step: int) -> list[Array]:

@@ -2,127 +2,214 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
 
+Array = np.ndarray[Any, Any]
 _ROOM = 5  # how many times what is wanted fits into the buffer before it is thinned out
-_MERGED = 8  # how many times what is wanted is shown before single responses are picked out
+_SORTED = 8  # how many times what is wanted is shown before single responses are picked out
+_AT_ONCE = 32  # how many times what is wanted is sorted at a time, before the rest of a batch is picked from
 
 _ALL = slice(None)
 _OF_NUMPY = (torch.float32, torch.float64)  # types that NumPy computes with as fast as the processor does
+_LAST = (1 << 31) - 1  # the largest number of a stimulus
 _BYTE = 255  # what a count of bits may be while it fits into a byte
 
 
 class TopResponses:
     """The ``count`` largest of all responses shown so far, per unit, and which stimuli gave them.
 
-    No sketch and no sample. At first, and on a GPU always, a batch is merged with what is kept; once most responses
-    are below the smallest one kept, those that are not are collected, and merged when there is no room. Memory is a
-    few times ``count`` × units, however many stimuli there are; time is little more than one comparison per response.
+    No sketch and no sample. At first, and on a GPU always, the largest of a batch are merged with those that are kept;
+    once most responses are below the smallest one kept, those that are not are collected, and merged when there is no
+    room. Memory is a few times ``count`` × units, however many stimuli there are; time is little more than one
+    comparison per response.
+
+    Args:
+        count: How many to keep of each unit.
+        signs: What responses are multiplied by: with −1 the largest are those that were smallest.
 
     Example:
         >>> top = TopResponses(2)
         >>> top.extend(torch.tensor([[1., 9.], [5., 2.]]))
         >>> top.extend(torch.tensor([[3., 7.]]))
-        >>> values, stimuli = top.sorted()
+        >>> values, stimuli = top.sorted(1)
         >>> values.tolist(), stimuli.tolist()
         ([[5.0, 9.0], [3.0, 7.0]], [[1, 0], [2, 2]])
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, signs: tuple[int, ...] = (1,)) -> None:
         self.count = count
+        self.signs = signs
         self.shown = 0
-        self._values = torch.empty(0)  # units × room
-        self._stimuli = torch.empty(0)
-        self._filled = torch.empty(0)  # per unit: how much of its row is in use
-        self._floor = torch.empty(0)  # per unit: the smallest response kept
+        self._kept: dict[int, _Kept] = {}
 
     def extend(self, responses: Tensor) -> None:
         """Add the responses to the next stimuli (stimuli × units); NaN is never among the largest."""
+        if not responses.is_cuda and responses.dtype not in _OF_NUMPY:
+            responses = responses.float()
         if not self.shown:
-            self._begin(responses)
-        if responses.is_cuda or self.shown >= _MERGED * self.count:
-            first, rest = responses, responses[:0]
-        else:  # to pick out of a large batch what is above some of it costs less than to sort it
-            first, rest = responses[: 2 * _MERGED * self.count], responses[2 * _MERGED * self.count :]
-        for part in (first, rest):
-            if not len(part):
-                continue
-            if part.is_cuda or self.shown < _MERGED * self.count:
-                self._merge(part, _ALL)
-            else:
-                self._pick(part)
+            self._kept = {sign: _Kept(self.count, responses) for sign in self.signs}
+        sort = responses.is_cuda or self.shown < _SORTED * self.count
+        first = len(responses) if responses.is_cuda else _AT_ONCE * self.count
+        part, rest = (responses[:first], responses[first:]) if sort else (responses[:0], responses)
+        if len(part):
+            for sign, (values, stimuli) in _largest_of(part, self.count, self.signs).items():
+                self._kept[sign].add(values, stimuli + self.shown)
             self.shown += len(part)
-        if len(rest):  # raise the floor, so that less is picked from now on
-            self._merge(responses[:0], _ALL)
+        if len(rest):
+            for sign, kept in self._kept.items():
+                kept.pick(rest if sign > 0 else -rest, self.shown)
+                if sort:  # raise the floor, so that less is picked from now on
+                    kept.thin_out()
+            self.shown += len(rest)
 
-    @property
-    def floor(self) -> Tensor:
+    def floor(self, sign: int) -> Tensor:
         """For each unit the smallest response kept at the last merge, a lower bound of those among the largest now."""
-        return self._floor
+        return self._kept[sign].floor
 
-    def sorted(self) -> tuple[Tensor, Tensor]:
+    def sorted(self, sign: int) -> tuple[Tensor, Tensor]:
         """The largest responses (count × units) in descending order, and the numbers of their stimuli.
 
         Among equal responses the earlier stimulus comes first; which of those equal to the smallest are kept is left
         open. Where fewer than ``count`` stimuli were shown, the rest is −∞ and −1.
         """
-        assert self.shown, "nothing was shown"
-        self._merge(self._values.new_empty(0, len(self._values)), _ALL)
-        values = self._values[:, : self.count]
-        stimuli = torch.where(values == -torch.inf, -1, self._stimuli[:, : self.count])
-        earlier = stimuli.argsort(dim=1)
-        order = earlier.gather(1, values.gather(1, earlier).argsort(dim=1, descending=True, stable=True))
-        return values.gather(1, order).T, stimuli.gather(1, order).T
+        values, stimuli = self._kept[sign].sorted()
+        return values.T, torch.where(values == -torch.inf, -1, stimuli).T
 
-    def _begin(self, responses: Tensor) -> None:
-        units, device = responses.shape[1], responses.device
-        room = self.count if responses.is_cuda else self.count * _ROOM + 1
-        self._values = torch.full((units, room), -torch.inf, dtype=responses.dtype, device=device)
-        self._stimuli = torch.full((units, room), -1, dtype=torch.int32, device=device)
-        self._filled = torch.full((units,), self.count, dtype=torch.int64, device=device)
-        self._floor = torch.full((units,), -torch.inf, dtype=responses.dtype, device=device)
 
-    def _merge(self, responses: Tensor, units: Tensor | slice) -> None:
-        """Merge a batch of the given units with what is kept of them; NaN becomes −∞, which sorts last."""
-        new = (responses.nan_to_num(-torch.inf, torch.inf, -torch.inf) if _has_nan(responses) else responses).T
-        used = int(self._filled[units].max())
-        best, place = torch.cat([self._values[units, :used], new], 1).topk(self.count, dim=1, sorted=False)
-        kept = self._stimuli[units, :used].gather(1, place.clamp_max(used - 1))
-        self._values[units, self.count : used] = -torch.inf
-        self._values[units, : self.count] = best
-        self._stimuli[units, : self.count] = torch.where(place < used, kept, place.int() + (self.shown - used))
-        self._filled[units] = self.count
-        self._floor[units] = best.amin(1)
+class _Kept:
+    """The largest responses of one sign, and room for more; units × room.
 
-    def _pick(self, responses: Tensor) -> None:
-        """Collect the responses above what is kept; units without room for theirs are merged instead."""
-        which = _above(responses, self._floor)
-        more = count_true(which).long()
-        above = torch.from_numpy(np.ascontiguousarray(which.numpy().T))  # faster than torch's on a CPU
-        crowded = self._filled + more > self._values.shape[1]
+    Args:
+        count: How many to keep of each unit.
+        responses: Responses of the units (stimuli × units), for their number, type and device.
+    """
+
+    def __init__(self, count: int, responses: Tensor) -> None:
+        units = responses.shape[1]
+        room = count if responses.is_cuda else count * _ROOM + 1
+        self.count = count
+        self.values = responses.new_full((units, room), -torch.inf)
+        self.stimuli = torch.full((units, room), -1, dtype=torch.int32, device=responses.device)
+        self.filled = torch.full((units,), count, dtype=torch.int64, device=responses.device)  # of each row
+        self.floor = responses.new_full((units,), -torch.inf)
+
+    def add(self, values: Tensor, stimuli: Tensor, units: Tensor | slice = _ALL) -> None:
+        """Merge more responses of the given units (units × any number), and their stimuli, with what is kept."""
+        used = int(self.filled[units].max())
+        both = torch.cat([self.values[units, :used], values], 1), torch.cat([self.stimuli[units, :used], stimuli], 1)
+        best, of_best = largest(*both, self.count, in_order=False)
+        self.values[units, self.count : used] = -torch.inf
+        self.values[units, : self.count] = best
+        self.stimuli[units, : self.count] = of_best
+        self.filled[units] = self.count
+        self.floor[units] = best.amin(1)
+
+    def thin_out(self) -> None:
+        """Let go of what is no longer among the largest."""
+        self.add(self.values[:, :0], self.stimuli[:, :0])
+
+    def pick(self, responses: Tensor, shown: int) -> None:
+        """Collect the responses above what is kept; those of units without room for theirs are merged with it."""
+        units = len(self.floor)
+        flat = np.flatnonzero(responses.numpy() > self.floor.numpy()).astype(np.int32)  # NaN is not above
+        if not len(flat):
+            return
+        row = flat // units
+        unit = flat - row * units
+        more = np.bincount(unit, minlength=units)
+        filled = self.filled.numpy()
+        crowded = filled + more > self.values.shape[1]
         if crowded.any():
-            columns = crowded.nonzero()[:, 0]
-            self._merge(responses.index_select(1, columns), columns)
-            above[columns] = False
-            more[columns] = 0
-        flat = torch.from_numpy(np.flatnonzero(above.numpy()))  # likewise
-        unit = torch.arange(len(more)).repeat_interleave(more)
-        row = flat - unit * len(responses)
-        place = (self._filled - (more.cumsum(0) - more)).index_select(0, unit) + torch.arange(len(unit))
-        at = unit * self._values.shape[1] + place
-        above_floor = responses.reshape(-1).index_select(0, row * responses.shape[1] + unit)
-        self._values.view(-1).index_copy_(0, at, above_floor)
-        self._stimuli.view(-1).index_copy_(0, at, (row + self.shown).int())
-        self._filled += more
+            columns = torch.from_numpy(np.flatnonzero(crowded))
+            values, stimuli = _largest_of(responses.index_select(1, columns), self.count, (1,))[1]
+            self.add(values, stimuli + shown, columns)
+            fits = ~crowded[unit]
+            row, unit = row[fits], unit[fits]
+            more[crowded] = 0
+        if units <= 1 << 16:
+            unit = unit.astype(np.uint16)  # which NumPy sorts by counting
+        order = unit.argsort(kind="stable")
+        row, unit = row[order], unit[order]
+        first = np.arange(units) * self.values.shape[1] + filled - (more.cumsum() - more)
+        at = first[unit] + np.arange(len(unit))
+        self.values.numpy().reshape(-1)[at] = responses.numpy()[row, unit]
+        self.stimuli.numpy().reshape(-1)[at] = row + shown
+        filled += more  # in place
+
+    def sorted(self) -> tuple[Tensor, Tensor]:
+        """The largest in descending order, and their stimuli; units × count."""
+        used = int(self.filled.max())
+        return largest(self.values[:, :used], self.stimuli[:, :used], self.count)
 
 
-def _above(responses: Tensor, floor: Tensor) -> Tensor:
-    """Whether each response is above the floor of its unit; NaN is not."""
-    if responses.dtype not in _OF_NUMPY:
-        return responses > floor
-    return torch.from_numpy(np.greater(responses.numpy(), floor.numpy()))  # twice as fast as torch on a CPU
+def largest(values: Tensor, stimuli: Tensor, count: int, in_order: bool = True) -> tuple[Tensor, Tensor]:
+    """The ``count`` largest values of each row in descending order, and their stimuli; of equal ones the earlier first.
+
+    Not ``in_order``, the values are the same in any order, and any of those that are equal to the smallest.
+
+    Example:
+        >>> largest(torch.tensor([[1., 3., 3., 2.]]), torch.tensor([[0, 7, 5, 6]]), 3)
+        (tensor([[3., 3., 2.]]), tensor([[5, 7, 6]]))
+    """
+    if _has_keys(values):
+        keys = _keys(values.numpy(), stimuli.numpy())
+        keys.partition(keys.shape[1] - count, axis=1)
+        keys = keys[:, -count:]
+        best, of_best = _of_keys(np.sort(keys, axis=1)[:, ::-1] if in_order else keys)
+        return best, of_best.to(stimuli.dtype)
+    if not in_order:
+        best, place = values.topk(count, dim=1, sorted=False)
+        return best, stimuli.gather(1, place)
+    earlier = stimuli.argsort(dim=1)
+    order = earlier.gather(1, values.gather(1, earlier).argsort(dim=1, descending=True, stable=True))[:, :count]
+    return values.gather(1, order), stimuli.gather(1, order)
+
+
+def _largest_of(responses: Tensor, count: int, signs: tuple[int, ...]) -> dict[int, tuple[Tensor, Tensor]]:
+    """For each sign the ``count`` largest responses (units × count) to a batch, and their places in it; or all of them.
+
+    NaN becomes −∞, which sorts last.
+    """
+    count = min(count, len(responses))
+    nan = _has_nan(responses)
+    if not _has_keys(responses) or nan:
+        found = {}
+        for sign in signs:
+            values = (responses if sign > 0 else -responses).T
+            best, place = (values.nan_to_num(-torch.inf, torch.inf, -torch.inf) if nan else values).topk(count, dim=1)
+            found[sign] = best, place.int()
+        return found
+    keys = _keys(responses.numpy().T, np.arange(len(responses)))
+    keys.sort(axis=1)  # both ends of it, which costs no more than to find one
+    ends = {sign: _of_keys(keys[:, -count:] if sign > 0 else keys[:, :count]) for sign in signs}
+    return {sign: (values if sign > 0 else -values, stimuli) for sign, (values, stimuli) in ends.items()}
+
+
+def _has_keys(values: Tensor) -> bool:
+    """Whether a value and a stimulus fit into one whole number, which NumPy sorts several times faster than torch."""
+    return values.dtype == torch.float32 and not values.is_cuda
+
+
+def _keys(values: Array, stimuli: Array) -> Array:
+    """Whole numbers in the order of the values and, where these are equal, against that of the stimuli."""
+    bits = np.add(values, np.float32(0), order="C").view(np.int32)  # −0 is 0
+    ordered = bits >> 31
+    ordered &= _LAST
+    ordered ^= bits  # of negative numbers, larger bits are smaller
+    keys: Array = np.left_shift(ordered, 32, dtype=np.int64)
+    keys |= _LAST - stimuli.astype(np.int64)
+    return keys
+
+
+def _of_keys(keys: Array) -> tuple[Tensor, Tensor]:
+    """The values and the stimuli of which keys were made."""
+    bits = (keys >> 32).astype(np.int32)
+    values = np.bitwise_xor(bits, (bits >> 31) & np.int32(_LAST)).view(np.float32)
+    return torch.from_numpy(values), torch.from_numpy((_LAST - (keys & 0xFFFFFFFF)).astype(np.int32))
 
 
 def count_true(which: Tensor) -> Tensor:

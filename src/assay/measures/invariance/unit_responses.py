@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from assay.measures.invariance.firing import SCORED, SIGNS, SLACK, Signs, fire, firing_count, near_count, status_of
-from assay.measures.invariance.top_responses import TopResponses, count_true, extremes
+from assay.measures.invariance.firing import SCORED, SLACK, fire, firing_count, near_count, status_of
+from assay.measures.invariance.top_responses import largest
 
 Array = np.ndarray[Any, Any]
 Units = Literal["all", "channels", "centre"]
@@ -51,81 +50,40 @@ class NearMaximal:
 
 
 class UnitResponses:
-    """The responses of one layer over a stream of n stimuli, as far as its invariance depends on them.
-
-    Keeps, per unit and sign, the ⌈G·n⌉ largest responses and a quarter more, the extremes and how often they were
-    reached: memory grows with units, not with stimuli.
+    """The responses of one layer to n stimuli, as far as its invariance depends on them.
 
     Args:
-        stimuli: The numbers of the stimuli, in the order in which they will be shown.
-        firing_rate: The global firing rate G.
-        signs: Which signs units may have.
-        details: Whether to keep what sparseness needs.
-        kept: How many of the largest responses to keep, if more than these stimuli need.
+        stimuli: The numbers of the stimuli.
+        asked: ⌈G·n⌉, the number of stimuli on which a unit of the global firing rate G fires.
+        extreme: For each sign, the largest response of each unit; NaN where one is NaN.
+        reached: For each sign that units may have, how often it was reached; −1 where that was not counted.
+        largest: For each of these signs, the largest responses in descending order, and their stimuli; kept × units.
+        sums: For each of these signs the sums of the responses above zero, and of their squares, if they were kept.
     """
 
     def __init__(
-        self, stimuli: Array, firing_rate: float, signs: Signs, details: bool = False, kept: int | None = None
+        self,
+        stimuli: Array,
+        asked: int,
+        extreme: dict[int, Tensor],
+        reached: dict[int, Tensor],
+        largest: dict[int, tuple[Tensor, Tensor]],
+        sums: dict[int, Tensor],
     ) -> None:
         self.stimuli = stimuli
         self.n = len(stimuli)
-        self.details = details
-        self.sums: dict[int, tuple[Tensor, Tensor]] = {}  # of the responses above zero, and of their squares
-        self.asked = firing_count(self.n, firing_rate)
-        self.shown = 0
-        self.firing_rate = firing_rate
-        self.signs = SIGNS[signs]
-        count = min(self.n, kept or kept_of(self.n, firing_rate))
-        self.top: dict[int, TopResponses] = {sign: TopResponses(count) for sign in self.signs}
-        self.extreme: dict[int, Tensor] = {}
-        self.reached: dict[int, Tensor] = {}
-        self._sorted: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
-
-    def extend(self, responses: Tensor) -> None:
-        """Add the responses to a batch of stimuli (stimuli × units)."""
-        low, high = extremes(responses)  # NaN if there is one
-        for sign, largest in ((1, high), (-1, -low)):
-            if self.shown:
-                largest = torch.maximum(largest, self.extreme[sign])  # NaN stays
-            if sign in self.signs:
-                values = responses if sign > 0 else -responses
-                self.top[sign].extend(values)
-                self._count_ties(sign, values, largest)
-                if self.details:
-                    above = values.clamp_min(0).double()
-                    sums = (above.sum(0), above.square().sum(0))
-                    self.sums[sign] = tuple(map(torch.add, sums, self.sums[sign])) if self.shown else sums  # type: ignore[assignment]
-            self.extreme[sign] = largest
-        self.shown += len(responses)
-
-    def _count_ties(self, sign: int, values: Tensor, largest: Tensor) -> None:
-        """Count the stimuli on which a unit was at its largest response, which matters where all that is kept is at it.
-
-        While no more was shown than could be kept twice over, all units are counted; after that only those that are
-        tied and have been counted all along; −1 for the others.
-        """
-        if self.shown + len(values) <= 2 * self.top[sign].count:
-            equal = count_true(values == largest)
-            if self.shown:
-                equal += torch.where(largest == self.extreme[sign], self.reached[sign], 0)
-            self.reached[sign] = equal
-            return
-        reached = self.reached[sign] if self.shown else torch.zeros_like(largest, dtype=torch.int32)
-        tied = (self.top[sign].floor == largest) & (reached >= 0)
-        if self.shown:
-            tied &= largest == self.extreme[sign]
-        reached[~tied] = -1
-        columns = tied.nonzero()[:, 0]
-        if 4 * len(columns) > len(tied):  # to compare all costs less than to pick out so many
-            reached = torch.where(tied, reached + count_true(values == largest), reached)
-        elif len(columns):
-            reached[columns] += count_true(values.index_select(1, columns) == largest[columns])
-        self.reached[sign] = reached
-
-    @cached_property
-    def finite(self) -> Array:
+        self.asked = asked
+        self.extreme = extreme
+        self.reached = reached
+        self.largest = largest
+        self.sums = sums
+        self.finite: Array = (extreme[1].isfinite() & extreme[-1].isfinite()).cpu().numpy()
         """Whether each unit only ever gave finite responses."""
-        return (self.extreme[1].isfinite() & self.extreme[-1].isfinite()).cpu().numpy()
+
+    @property
+    def signs(self) -> list[int]:
+        """The signs that units may have."""
+        return list(self.largest)
 
     def sparseness(self, sign: int) -> Array:
         """Lifetime sparseness of each unit: (1 − (Σr/n)² / (Σr²/n)) / (1 − 1/n), r = max(s·h, 0).
@@ -134,29 +92,21 @@ class UnitResponses:
 
         Vinje & Gallant 2000, "Sparse coding and decorrelation in primary visual cortex during natural vision".
         """
-        first, second = (total.cpu().numpy() / self.n for total in self.sums[sign])
+        first, second = self.sums[sign].cpu().numpy() / self.n
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray((1 - first**2 / second) / (1 - 1 / self.n))
 
-    def kept(self, sign: int) -> tuple[Tensor, Tensor, Tensor]:
-        """The largest responses, their stimuli, and whether the unit fires on them; all three kept × units."""
-        if sign not in self._sorted:
-            values, shown = self.top.pop(sign).sorted()
-            stimuli = torch.from_numpy(self.stimuli).to(values.device)[shown.long().clamp_min(0)]  # of NaN: any
-            self.keep(sign, values, stimuli)
-        return self._sorted[sign]
-
-    def keep(self, sign: int, values: Tensor, stimuli: Tensor) -> None:
-        """Take these as the largest responses, in descending order, and their stimuli; both kept × units."""
-        fires = (values >= values[self.asked - 1]) & torch.from_numpy(self.finite).to(values.device)
-        self._sorted[sign] = values, stimuli, fires
+    def fires(self, sign: int) -> Tensor:
+        """Whether each unit fires on the stimuli of its largest responses; kept × units."""
+        values, _ = self.largest[sign]
+        return (values >= values[self.asked - 1]) & torch.from_numpy(self.finite).to(values.device)
 
     def near(self, sign: int, near_max: int | float, eligible: Array) -> tuple[NearMaximal, Array]:
         """The near-maximal stimuli Z of each unit, of those eligible; and which units have more ties than were kept.
 
         Those units come out with no pairs: their responses must be looked at again (see `near_from_responses`).
         """
-        values, stimuli, fires = self.kept(sign)
+        (values, stimuli), fires = self.largest[sign], self.fires(sign)
         kth, low, high = values[self.asked - 1], -self.extreme[-sign], self.extreme[sign]
         beyond = fires.all(0) & (self.n > len(values))
         counted = torch.where(kth == high, self.reached[sign], -1)
@@ -196,7 +146,7 @@ class UnitResponses:
             trajectories: T(z) of every stimulus.
             details: Whether to keep on which stimuli of T(z) the unit fires.
         """
-        values, stimuli, fires = self.kept(sign)
+        (values, stimuli), fires = self.largest[sign], self.fires(sign)
         table = torch.from_numpy(trajectories).to(values.device)
         unit, stimulus = (torch.from_numpy(a).to(values.device).long() for a in (near.unit, near.stimulus))
         local = torch.empty(len(unit), dtype=torch.float64, device=values.device)
@@ -220,29 +170,22 @@ def kept_of(n: int, firing_rate: float) -> int:
     return min(n, asked + int(SLACK * asked) + 1)
 
 
-def joined(parts: Sequence[UnitResponses], stimuli: Array, signs: Signs) -> UnitResponses:
+def joined(parts: Sequence[UnitResponses], stimuli: Array, firing_rate: float) -> UnitResponses:
     """The responses to the stimuli of all parts, of which each has kept as many as all of them need together."""
-    first = parts[0]
-    whole = UnitResponses(stimuli, first.firing_rate, signs, first.details)
-    whole.top.clear()
-    whole.shown = sum(part.shown for part in parts)
-    for sign in (1, -1):
-        whole.extreme[sign] = torch.stack([part.extreme[sign] for part in parts]).amax(0)  # NaN stays
-    for sign in whole.signs:
-        reached = torch.zeros_like(first.reached[sign])
+    extreme = {sign: torch.stack([part.extreme[sign] for part in parts]).amax(0) for sign in (1, -1)}  # NaN stays
+    reached, kept = {}, {}
+    for sign in parts[0].signs:
+        total = torch.zeros_like(parts[0].reached[sign])
         for part in parts:
-            there = part.extreme[sign] == whole.extreme[sign]
-            unknown = there & (part.reached[sign] < 0) | (reached < 0)
-            reached = torch.where(unknown, -1, reached + torch.where(there, part.reached[sign], 0))
-        whole.reached[sign] = reached
-        values, numbers = (torch.cat(of) for of in zip(*(part.kept(sign)[:2] for part in parts), strict=True))
-        earlier = numbers.argsort(dim=0)
-        order = earlier.gather(0, values.gather(0, earlier).argsort(dim=0, descending=True, stable=True))
-        order = order[: kept_of(whole.n, whole.firing_rate)]
-        whole.keep(sign, values.gather(0, order), numbers.gather(0, order))
-        if whole.details:
-            whole.sums[sign] = tuple(torch.stack(of).sum(0) for of in zip(*(p.sums[sign] for p in parts), strict=True))  # type: ignore[assignment]
-    return whole
+            there = part.extreme[sign] == extreme[sign]
+            unknown = there & (part.reached[sign] < 0) | (total < 0)
+            total = torch.where(unknown, -1, total + torch.where(there, part.reached[sign], 0))
+        reached[sign] = total
+        values, numbers = (torch.cat(of).T for of in zip(*(part.largest[sign] for part in parts), strict=True))
+        values, numbers = largest(values, numbers, kept_of(len(stimuli), firing_rate))
+        kept[sign] = values.T, numbers.T
+    sums = {sign: torch.stack([part.sums[sign] for part in parts]).sum(0) for sign in parts[0].sums}
+    return UnitResponses(stimuli, firing_count(len(stimuli), firing_rate), extreme, reached, kept, sums)
 
 
 def near_from_responses(

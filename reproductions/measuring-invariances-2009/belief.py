@@ -37,6 +37,15 @@ def belief_network(
 
 
 @torch.no_grad()
+def prepare(network: ConvolutionalDeepBeliefNetwork, pictures: Tensor) -> None:
+    """Prepare every layer with the outputs of those below, as greedy learning does, without any learning."""
+    for layer in network.stack:
+        assert isinstance(layer, ConvolutionalRBM)
+        layer.prepare(pictures)
+        pictures = layer(pictures)
+
+
+@torch.no_grad()
 def reconstruction(network: ConvolutionalDeepBeliefNetwork, pictures: Tensor) -> dict[str, Any]:
     """Of each layer how much of the variance of its input its units tell, and how active they are."""
     found: dict[str, Any] = {"diverged": False}

@@ -1,4 +1,8 @@
-"""What networks learn from, what chooses their settings, and what tests them: three sets of scenes that share none.
+"""What networks learn from, what chooses their settings, and what tests them.
+
+The camera, footage, COIL-20 and the cup show nothing that is learned from or that chooses settings. Rendered objects
+do: `turning_objects` wraps the i-th object in the i-th of the nine `photographs`, of which three are learned from and
+one is in VALIDATION; the other five are those of the camera.
 
 Photographs come with scikit-learn, scikit-image and Matplotlib; the folder of data, where there is one, adds
 ``natural_sequences`` (a folder of frames for each scene), ``videos``, ``coil20/coil20_64.npz`` and perhaps ``opencv``,
@@ -44,7 +48,7 @@ def camera_scenes() -> list[str]:
 
 
 def still_pictures(data: Path | None) -> dict[str, list[Array]]:
-    """Grey pictures 1×H×W by scene, none of which is in a test: photographs, and frames far from each other."""
+    """Grey pictures 1×H×W by scene, none of which the camera or footage shows: photographs, and frames far apart."""
     pictures = {name: [picture] for name, picture in list(photographs(None, "grey"))[CAMERA_PICTURES:]}
     for name, (package, file) in MORE.items():
         with resources.as_file(resources.files(package) / file) as path, Image.open(path) as opened:

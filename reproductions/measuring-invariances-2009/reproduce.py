@@ -3,9 +3,11 @@
     python reproductions/measuring-invariances-2009/reproduce.py --device cuda --data data
 
 Writes tables (CSV) and figures (PNG) beside this file, or under --out. The parts are ``networks`` (autoencoders),
-``sweep`` (settings of the convolutional network, chosen on pictures that are in no test) and ``cdbn``, which takes the
-best of them. The folder of data holds coil20/coil20_64.npz, natural_sequences, videos and perhaps opencv; without it
-there are photographs alone. With --small it runs in about a minute on a CPU, for the tests: too small to learn from.
+``sweep`` (settings of the convolutional network, chosen on pictures that are not learned from) and ``cdbn``, which
+takes the best of them. Two portions of them need no training: ``comparisons`` concludes from the tables of
+``networks``, and ``untrained`` scores the networks of ``cdbn`` before they learn, beside its table. The folder of data
+holds coil20/coil20_64.npz, natural_sequences, videos and perhaps opencv; without it there are photographs alone. With
+--small it runs in about a minute on a CPU, for the tests: too small to learn from.
 """
 
 from __future__ import annotations
@@ -23,7 +25,20 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import torch
-from belief import DIVERGED, SWEPT, LogOdds, belief_network, combinations, on_border, reconstruction
+from belief import DIVERGED, SWEPT, LogOdds, belief_network, combinations, on_border, prepare, reconstruction
+from comparisons import (
+    ALL,
+    FAMILIES,
+    agreement,
+    compare_cells,
+    depth_gains,
+    left_out_choices,
+    mean_interval,
+    tested_networks,
+    tests_in,
+    what_learning_changes,
+    with_means,
+)
 from joblib import Parallel, delayed
 from material import CAMERA_PICTURES, footage, learned_and_validation, turned_by_hand
 from scipy import stats
@@ -32,7 +47,6 @@ from torch import Tensor
 from assay import AssayError, Invariance, Subject, invariance_differences, top_proportion_mean
 from assay.measures.gabor_fit import fit_gabor
 from assay.networks import ConvolutionalDeepBeliefNetwork, StackedAutoencoder, Together
-from assay.stats.bootstrap import percentile_interval, picks
 from assay.stimuli import (
     Gratings,
     InvarianceTest,
@@ -43,6 +57,7 @@ from assay.stimuli import (
     turning_objects,
 )
 from assay.training import Greedy, population
+from assay.training.layerwise import PREPARE
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -51,17 +66,15 @@ log = logging.getLogger("reproduce")
 Array = np.ndarray[Any, Any]
 
 PATCH, RECEPTIVE_FIELD = 14, 31
-TOP, ALL = 0.2, "_all"  # the proportion p of units, and the end of the names of columns at p = 1
+TOP = 0.2  # the proportion p of units
 AMPLITUDE = 2**0.5 / 3  # the contrast of whitened patches: a root mean square of 1/3
 TARGETS = (-0.97, -0.95, -0.9, -0.8, -0.7, -0.5, -0.3, 0.0)
 DECAYS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 SPARSITY = 10.0
-VIDEO = ("translation", "rotation_2d", "rotation_3d", "rotation_3d_rendered", "turned_by_hand", "footage")
 PARTS = ("networks", "sweep", "cdbn")
+PORTIONS = ("untrained", "comparisons")  # of cdbn and of networks, that need no training
 CHOSEN_BY = {"reconstruction": "criterion", "contours": "contours_combined"}  # settings, by the largest of a column
 ALIKE, ALIKE_PATCHES = "alikeness of responses", 5000
-FAMILIES = ("sparse", "plain", "second layers", "third layers")
-FEWEST_CLUSTERS = 10  # for an interval
 SPOTS_BELOW = 0.05  # cycles per pixel: the frequency of a fit below which a filter is a spot and no edge
 USUAL = {"learning_rate": 5e-3, "sigma": 0.1, "target_1": 0.003, "target_2": 0.02, "decay_1": 0.003}
 
@@ -134,7 +147,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
     parser.add_argument("--data", type=Path, help="folder of coil20, natural_sequences and videos; without it none")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--parts", nargs="+", choices=(*PARTS, *PORTIONS), default=PARTS)
     parser.add_argument("--small", action="store_true")
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
@@ -154,26 +167,43 @@ class Reproduction:
         self.seconds: dict[str, float] = {}
 
     def run(self, parts: tuple[str, ...] = PARTS) -> None:
-        with self.timed("pictures"):
-            self.learned, self.validation = learned_and_validation(self.data)
         if "networks" in parts:
             with self.timed("stimuli"):
                 self.patches = self.cut(PATCH, self.scale.patches, 0)
                 self.tests = self.make_tests(PATCH, 48)
             self.sparsity_map()
             self.depth()
-            self.agreement()
+            self.off_centre()
+            self.comparisons()
+        elif "comparisons" in parts:
+            self.comparisons()
         if "sweep" in parts:
             self.sweep()
         if "cdbn" in parts:
             self.cdbn()
+        elif "untrained" in parts:
+            self.untrained()
+        self.save_seconds()
+
+    def save_seconds(self) -> None:
+        """The seconds of this run's stages, beside those of other stages, or other machines, of earlier runs."""
         where = torch.cuda.get_device_name() if self.device.startswith("cuda") else "CPU"
         rows = [{"stage": k, "seconds": round(v, 1), "where": where} for k, v in self.seconds.items()]
-        self.save(pd.DataFrame(rows), "seconds")
+        table = pd.DataFrame(rows)
+        if (self.out / "tables" / "seconds.csv").exists():
+            both = pd.concat([self.saved("seconds"), table], ignore_index=True)
+            table = both.drop_duplicates(["stage", "where"], keep="last")
+        self.save(table, "seconds")
+
+    @cached_property
+    def pictures(self) -> tuple[list[Array], list[Array]]:
+        """The pictures that networks learn from, and those by which settings are chosen."""
+        with self.timed("pictures"):
+            return learned_and_validation(self.data)
 
     def cut(self, size: int, count: int, seed: int) -> Array:
         """Patches to learn from, without their means."""
-        return natural_patches(size, count, seed, pictures=self.learned, centred=True)
+        return natural_patches(size, count, seed, pictures=self.pictures[0], centred=True)
 
     # -- tests ------------------------------------------------------------------------------------------
 
@@ -314,7 +344,8 @@ class Reproduction:
             made = [StackedAutoencoder(PATCH**2, (s.hidden,) * depth, decays, seed=1 + i) for i in range(s.copies)]
             with self.timed(f"{s.copies} copies of depth {depth}: training"):
                 population([n.to(self.device) for n in made], self.patches, how)
-            found = network_scores(self.per_unit(made, "choose", self.tests))
+            with self.timed(f"{s.copies} copies of depth {depth}: scoring"):
+                found = network_scores(self.per_unit(made, "choose", self.tests))
             found = found.merge(self.alike(made), on=["network", "layer"])
             found = found[found["layer"] == f"stack.{depth - 1}"].drop(columns="layer")
             found.insert(0, "depth", depth)
@@ -375,14 +406,14 @@ class Reproduction:
     def sweep(self) -> None:
         """Settings of the convolutional network: how they reconstruct, what they combine, and how they score.
 
-        Two are chosen, by pictures that are in no test, among those whose units are at most twice as active as they
-        should be in both layers: that which explains most of the variance of both layers' inputs, on the average, and
-        that with most contours and combinations of them (the share of oriented filters in the first layer times that
-        of units in the second that combine). Neither choice knows a score.
+        Two are chosen, by pictures that are not learned from, among those whose units are at most twice as active as
+        they should be in both layers: that which explains most of the variance of both layers' inputs, on the average,
+        and that with most contours and combinations of them (the share of oriented filters in the first layer times
+        that of units in the second that combine). Neither choice knows a score.
         """
         s = self.scale
         pictures, tests = self.cut(64, s.sweep_patches, 1), self.belief_tests
-        held = natural_patches(64, s.sweep_held, 2, pictures=self.validation, centred=True)
+        held = natural_patches(64, s.sweep_held, 2, pictures=self.pictures[1], centred=True)
         shown = torch.from_numpy(held).to(self.device)
         rows, filters = [], []
         for epochs, settings in [(grid.epochs, settings) for grid in s.rounds for settings in grid.settings()]:
@@ -441,7 +472,7 @@ class Reproduction:
     def cdbn(self) -> None:
         """Layer 1 against layer 2 of a convolutional deep belief network, every test (their Table 1)."""
         s = self.scale
-        pictures, tests = self.cut(64, s.cdbn_patches, 1), self.belief_tests
+        pictures, tests = self.belief_pictures, self.belief_tests
         frames, pairs, fits, kinds = [], [], [], []
         longest: dict[str, ConvolutionalDeepBeliefNetwork] = {}
         for chosen, setting in self.chosen_settings().items():
@@ -455,18 +486,40 @@ class Reproduction:
                     run = {"setting": chosen, "seed": seed, "epochs": epochs}
                     kinds.append(run | combinations(network) | {"on_border": on_border(network.filters(0)[:, 0].cpu())})
                     with self.timed("CDBN: scoring"):
-                        for test, near_max in [(tests[0], 1), *((test, 0.1) for test in tests)]:
-                            found = belief_measure(test, near_max=near_max).measured(belief_subject(network))
-                            more = run | {"near_max": near_max}
-                            frames.append(found.table.drop(columns="pictures").assign(**more))
-                            apart = invariance_differences(found, found, *LogOdds.layers[::-1])
-                            pairs.append(apart.drop(columns=["layer", "other_layer"]).assign(**more))
+                        compare_layers(network, tests, run, frames, pairs)
             fits.append(fit_gabor(longest[chosen].filters(0)[:, 0]).assign(setting=chosen))
         self.save(pd.concat(frames, ignore_index=True), "c_cdbn_layers")
         self.save(pd.concat(pairs, ignore_index=True), "c_cdbn")
         self.save(pd.DataFrame(kinds), "c_cdbn_combinations")
         self.save(pd.concat(fits, ignore_index=True), "c_cdbn_gabor_fits")
         self.draw_cdbn(longest)
+        self.untrained()
+
+    @cached_property
+    def belief_pictures(self) -> Array:
+        """The pictures that convolutional networks learn from, and that untrained ones are prepared with."""
+        return self.cut(64, self.scale.cdbn_patches, 1)
+
+    def untrained(self) -> None:
+        """The control of (c): the same networks before they learn, on the same tests; and what learning changes.
+
+        The weights are the initial ones of the networks that `cdbn` trains, and the layers are prepared as learning
+        prepares them, with the same pictures.
+        """
+        pictures, tests = torch.from_numpy(self.belief_pictures[:PREPARE]).to(self.device), self.belief_tests
+        frames, pairs = [], []
+        for chosen, setting in self.chosen_settings().items():
+            for seed in range(self.scale.cdbn_seeds):
+                network = belief_network(self.scale.maps, **setting, seed=seed).to(self.device)
+                prepare(network, pictures)
+                with self.timed("CDBN, untrained: scoring"):
+                    run = {"setting": chosen, "seed": seed, "epochs": 0}
+                    compare_layers(network, tests, run, frames, pairs)
+        self.save(pd.concat(frames, ignore_index=True), "c_untrained_layers")
+        self.save(pd.concat(pairs, ignore_index=True), "c_untrained")
+        trained = self.saved("c_cdbn")
+        trained = trained[trained["epochs"] == self.scale.cdbn_epochs]
+        self.save(what_learning_changes(trained, self.saved("c_untrained")), "c_learned")
 
     def draw_cdbn(self, networks: dict[str, ConvolutionalDeepBeliefNetwork]) -> None:
         size = (8 * len(networks), 5)
@@ -481,25 +534,9 @@ class Reproduction:
 
     # -- (d) ----------------------------------------------------------------------------------------------
 
-    def agreement(self) -> None:
-        """Do the tests rank networks alike? Is rotation off the centre translation in disguise?"""
+    def off_centre(self) -> None:
+        """Is rotation off the centre translation in disguise?"""
         s = self.scale
-        names = [c for c in self.map.columns if c in ("frequency", "orientation", "phase", *VIDEO)]
-        rows = []
-        for p, suffix in ((1.0, ALL), (TOP, "")):
-            tests = [f"{name}{suffix}" for name in names]
-            every = self.tested(tests)
-            means = {
-                "mean of gratings": [t for t in tests if t.removesuffix(ALL) not in VIDEO],
-                "mean of video": [t for t in tests if t.removesuffix(ALL) in VIDEO],
-            }
-            every = every.assign(**{name: every[of].mean(axis=1) for name, of in means.items()})
-            for family in ("all", *FAMILIES):
-                networks = every if family == "all" else every[every["family"] == family]
-                for a, b in [*itertools.combinations(tests, 2), tuple(means)]:
-                    pair = {"p": p, "networks of": family, "test": a.removesuffix(ALL), "other": b.removesuffix(ALL)}
-                    rows.append(pair | rank_agreement(networks, a, b, s.draws))
-        self.save(pd.DataFrame(rows), "d_agreement")
         turning = {
             "rotation_2d": camera_video(48, s.frames, clips=s.clips, turn_deg=5.0, pictures=CAMERA_PICTURES)[
                 "rotation_2d"
@@ -519,6 +556,19 @@ class Reproduction:
             good = np.isfinite(x) & np.isfinite(y)
             rows.append({"pair": name, "spearman": stats.spearmanr(x[good], y[good])[0], "networks": int(good.sum())})
         self.save(pd.DataFrame(rows), "d_rotation_centre")
+
+    def comparisons(self) -> None:
+        """Which cells differ, what depth gains, and whether the tests rank networks alike: from the saved tables."""
+        names = ("a_sparsity_map", "a_other_signs", "b_weight_decay_grid", "b_depth")
+        scores, other_signs, grid, by_depth = map(self.saved, names)
+        with self.timed("comparisons"):
+            self.save(compare_cells(scores, other_signs), "a_cells")
+            left_out = left_out_choices(grid)
+            self.save(left_out, "b_left_out")
+            self.save(depth_gains(by_depth, left_out), "b_depth_gains")
+            self.save(agreement(scores, other_signs, grid, self.scale.draws), "d_agreement")
+        tests = tests_in(scores)
+        every = with_means(tested_networks(scores, other_signs, grid, tests, sparse_choose=False), tests)
         figure, axis = plt.subplots(figsize=(5, 4.2), constrained_layout=True)
         gratings, video = every["mean of gratings"], every["mean of video"]
         for family in FAMILIES:
@@ -530,25 +580,15 @@ class Reproduction:
         axis.legend(frameon=False, fontsize=8)
         self.draw(figure, "d_agreement")
 
-    def tested(self, tests: list[str]) -> pd.DataFrame:
-        """Networks that differ and have all scores, with the family of each and the cluster that it is drawn with.
-
-        Networks of one cell differ in their seed alone, and those of the grid share first layers.
-        """
-        cells = [
-            f"{decay}/{target}" for decay, target in zip(self.map["weight_decay"], self.map["target"], strict=True)
-        ]
-        one = self.map[tests].assign(family=np.where(self.map["target"].isna(), "plain", "sparse"), cluster=cells)
-        layer = self.grid["layer"].str.removeprefix("stack.").astype(int)
-        named = layer.map(dict(enumerate(FAMILIES[1:]))).to_numpy()
-        other = self.grid[tests].assign(family=named, cluster="grid/" + self.grid["decay_1"].astype(str))
-        return pd.concat([one, other], ignore_index=True).dropna().drop_duplicates(tests)
-
     # -- writing ------------------------------------------------------------------------------------------
 
     def save(self, table: pd.DataFrame, name: str) -> None:
         table.to_csv(self.out / "tables" / f"{name}.csv", index=False, float_format="%.4g")
         log.info("%s\n%s\n", name, table.head(24).to_string())
+
+    def saved(self, name: str) -> pd.DataFrame:
+        """A table of this run or of an earlier one, as it was written."""
+        return pd.read_csv(self.out / "tables" / f"{name}.csv")
 
     def draw(self, figure: Any, name: str) -> None:
         figure.savefig(self.out / "figures" / f"{name}.png", dpi=110)
@@ -615,6 +655,22 @@ def belief_subject(network: ConvolutionalDeepBeliefNetwork) -> Subject:
     return Subject(LogOdds(network), "cdbn", preprocess=without_mean, example=shape)
 
 
+def compare_layers(
+    network: ConvolutionalDeepBeliefNetwork,
+    tests: list[InvarianceTest],
+    run: dict[str, Any],
+    frames: list[pd.DataFrame],
+    pairs: list[pd.DataFrame],
+) -> None:
+    """Append what every test says of both layers of one network, and of the difference between them."""
+    for test, near_max in [(tests[0], 1), *((test, 0.1) for test in tests)]:
+        found = belief_measure(test, near_max=near_max).measured(belief_subject(network))
+        more = run | {"near_max": near_max}
+        frames.append(found.table.drop(columns="pictures").assign(**more))
+        apart = invariance_differences(found, found, *LogOdds.layers[::-1])
+        pairs.append(apart.drop(columns=["layer", "other_layer"]).assign(**more))
+
+
 def mean_scores(network: ConvolutionalDeepBeliefNetwork, tests: list[InvarianceTest]) -> dict[str, float]:
     """Inv_1 of both layers of a convolutional network, for every transformation."""
     scores = {}
@@ -641,24 +697,6 @@ def alikeness(rows: Array) -> float:
     unit = rows - rows.mean(1, keepdims=True)
     unit = unit / np.linalg.norm(unit, axis=1, keepdims=True).clip(1e-12)
     return float(np.abs(unit @ unit.T)[np.triu_indices(len(unit), 1)].mean())
-
-
-def rank_agreement(networks: pd.DataFrame, a: str, b: str, draws: int) -> dict[str, float]:
-    """Rank correlation of two columns, with an interval from resamples of whole clusters; none of fewer than ten."""
-    x, y = networks[a].to_numpy(), networks[b].to_numpy()
-    members = [np.flatnonzero(networks["cluster"] == name) for name in networks["cluster"].unique()]
-    found = {"spearman": float(stats.spearmanr(x, y)[0]) if len(x) > 2 else np.nan, "low": np.nan, "high": np.nan}
-    if len(members) >= FEWEST_CLUSTERS:
-        drawn = [np.concatenate([members[i] for i in some]) for some in picks(len(members), draws, 0)]
-        values = np.array([stats.spearmanr(x[i], y[i])[0] for i in drawn])
-        found["low"], found["high"] = map(float, percentile_interval(values[~np.isnan(values)]))
-    return found | {"networks": len(x), "clusters": len(members)}
-
-
-def mean_interval(values: np.ndarray[Any, Any]) -> tuple[float, float, float]:
-    """Mean and its 95 % interval (Student's t)."""
-    mean, half = values.mean(), stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
-    return float(mean), float(mean - half), float(mean + half)
 
 
 def tile(filters: Any, rows: int, columns: int) -> np.ndarray[Any, Any]:

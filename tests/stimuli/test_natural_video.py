@@ -12,6 +12,7 @@ from assay.stimuli import (
     load_sequences,
     turning_objects,
 )
+from assay.stimuli.pictures import photographs
 
 
 def test_patches_lie_at_the_centre_of_rotation():
@@ -38,6 +39,19 @@ def test_rendered_objects_come_back_after_a_full_turn_and_are_seen_whole():
         assert clip.count() == 5 and np.abs(frames[0] - frames[1]).max() > 0.1
         edge = np.concatenate([frames[..., 0, :].ravel(), frames[..., -1, :].ravel()])
         assert not edge.any() and (frames > 0).mean() > 0.1
+
+
+def test_rendered_objects_wear_the_photographs_that_are_asked_for():
+    every, two = (turning_objects(16, length=1, count=4, pictures=names) for names in (None, ["rocket", "china"]))
+    known = dict(photographs(256, "grey"))
+    assert all(np.array_equal(clip.texture, picture) for clip, picture in zip(every, known.values(), strict=False))
+    assert [np.array_equal(clip.texture, known["china"]) for clip in two] == [False, True, False, True]
+    assert all(a.radii == b.radii and a.start_deg == b.start_deg for a, b in zip(every, two, strict=True))
+    with pytest.raises(AssayError, match="no photograph 'rokcet'; did you mean 'rocket'"):
+        turning_objects(16, length=1, pictures=["rokcet"])
+    for nothing in ("rocket", []):
+        with pytest.raises(AssayError, match="a list of names of photographs: china"):
+            turning_objects(16, length=1, pictures=nothing)
 
 
 def test_a_box_seen_straight_on_has_the_area_it_should():

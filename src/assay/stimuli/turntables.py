@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from assay.core.errors import AssayError
+from assay.core.errors import AssayError, nearest
 from assay.core.fingerprint import fingerprint
 from assay.stimuli.camera import frames_at_once, require_rendered
 from assay.stimuli.clips import ArrayClip, Clip
@@ -110,8 +110,11 @@ def turning_objects(
     count: int = 12,
     turn_deg: float = 2.0,
     seed: int = 0,
+    pictures: Sequence[str] | None = None,
 ) -> Sequences:
     """Render turning objects: ellipsoids and boxes of random proportions, wrapped in the pictures of `photographs`.
+
+    The i-th object wears the i-th picture, and after the last comes the first again.
 
     Args:
         size: Side of the frames in pixels.
@@ -120,12 +123,14 @@ def turning_objects(
         count: Number of objects.
         turn_deg: How far an object turns from one frame to the next, in degrees.
         seed: Seed of the random proportions, leans and first angles.
+        pictures: Names of the photographs that objects wear, in this order; by default all. Leave out those that
+            networks learn from or are tested with elsewhere.
     """
     if min(size, length, count) < 1:
         raise AssayError(f"size={size}, length={length}, count={count}: all must be at least 1")
     require_rendered(size, length, count)
     rng = np.random.default_rng(seed)
-    textures = [picture for _, picture in photographs(256, color)]
+    textures = _textures(pictures, color)
     shapes: tuple[Shape, Shape] = ("ellipsoid", "box")
     clips = []
     for i in range(count):
@@ -139,6 +144,18 @@ def turning_objects(
             )
         )  # fmt: skip
     return Sequences(tuple(clips), f"rendered objects, {size} px")
+
+
+def _textures(names: Sequence[str] | None, color: Color) -> list[Array]:
+    known = dict(photographs(256, color))
+    if names is None:
+        return list(known.values())
+    if isinstance(names, str) or not names:
+        raise AssayError(f"pictures={names!r} must be a list of names of photographs: {', '.join(known)}")
+    for name in names:
+        if name not in known:
+            raise AssayError(f"pictures: there is no photograph {name!r}{nearest(name, known)}")
+    return [known[name] for name in names]
 
 
 def _object_to_viewer(angles: Tensor, lean: float) -> Tensor:

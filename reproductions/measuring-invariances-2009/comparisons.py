@@ -1,0 +1,249 @@
+"""What the tables of networks allow to conclude: which cells differ, what depth gains, which tests agree.
+
+Everything here is computed from tables, so that it can be computed again without a network.
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from assay.stats.bootstrap import percentile_interval, picks
+
+Array = np.ndarray[Any, Any]
+GRATINGS = ("frequency", "orientation", "phase")
+VIDEO = ("translation", "rotation_2d", "rotation_3d", "rotation_3d_rendered", "turned_by_hand", "footage")
+ALL = "_all"  # the end of the names of columns at p = 1
+CELL = ["weight_decay", "target"]
+FEW_CLIPS = ("turned_by_hand", "footage")
+FAMILIES = ("sparse", "plain", "second layers", "third layers")
+FEWEST_CLUSTERS = 10  # effective ones, for an interval
+POOLS = {"all": False, "all, signs chosen": True, **dict.fromkeys(FAMILIES, False), "sparse, signs chosen": True}
+
+
+def tests_in(table: pd.DataFrame) -> list[str]:
+    """The names of the tests that a table has scores of."""
+    return [name for name in table.columns if name in (*GRATINGS, *VIDEO)]
+
+
+def mean_interval(values: Array) -> tuple[float, float, float]:
+    """Mean and its 95 % interval (Student's t); none of a single value."""
+    if len(values) < 2:
+        return float(values.mean()), np.nan, np.nan
+    mean, half = values.mean(), stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
+    return float(mean), float(mean - half), float(mean + half)
+
+
+def effective_number(sizes: Array) -> float:
+    """How many clusters of equal size tell as much as clusters of these sizes: (Σn)²/Σn² (Kish 1965)."""
+    return float(sizes.sum() ** 2 / np.square(sizes).sum())
+
+
+# -- (a) --------------------------------------------------------------------------------------------------
+
+
+def games_howell(groups: pd.Series, reference: Any) -> pd.DataFrame:
+    """Mean and standard deviation of each group, and how far the reference's mean is above it.
+
+    Args:
+        groups: Values, whose index names the group of each.
+        reference: The group that the others are compared with.
+
+    Returns:
+        A row per group: ``mean``, ``sd``, ``below`` (reference − group) and its interval ``low``, ``high``, 95 % for
+        all pairs of groups at once. Variances may differ: with s² = s_a²/n_a + s_b²/n_b, d ± q·s/√2, q the quantile of
+        the studentized range for all groups and the degrees of freedom of Welch and Satterthwaite.
+
+    Games & Howell 1976.
+    """
+    by_group = groups.groupby(level=list(range(groups.index.nlevels)))
+    mean, variance, number = by_group.mean(), by_group.var(), by_group.size()
+    share, less = variance / number, number - 1
+    squared = share[reference] + share
+    with np.errstate(invalid="ignore", divide="ignore"):
+        df = squared**2 / (share[reference] ** 2 / less[reference] + share**2 / less)
+        half = _widest(len(mean), df) * np.sqrt(squared / 2)
+    below = mean[reference] - mean
+    table = pd.DataFrame({"mean": mean, "sd": variance**0.5, "below": below, "low": below - half, "high": below + half})
+    table.loc[[reference], ["low", "high"]] = np.nan
+    return table
+
+
+def _widest(groups: int, df: pd.Series) -> pd.Series:
+    """The 95 % quantile of the studentized range, for degrees of freedom rounded down to hundredths: it is slow."""
+    return np.floor(df * 100).map(lambda hundredths: _quantile(groups, hundredths))
+
+
+@cache
+def _quantile(groups: int, hundredths: float) -> float:
+    return float(stats.studentized_range.ppf(0.95, groups, hundredths / 100))
+
+
+def by_rule(scores: pd.DataFrame, other_signs: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The scores of all networks of (a) by the paper's rule of signs, with all signs fixed, and with all chosen."""
+    sparse = scores["target"].notna()
+    return {
+        "paper": scores,
+        "fixed": pd.concat([scores[sparse], other_signs[~sparse]]),
+        "chosen": pd.concat([other_signs[sparse], scores[~sparse]]),
+    }
+
+
+def compare_cells(scores: pd.DataFrame, other_signs: pd.DataFrame) -> pd.DataFrame:
+    """Every cell of (a) against the best sparse one and against the unregularised one, by each rule of signs."""
+    tests = tests_in(scores)
+    compared = [(signs, p, ()) for signs in ("paper", "fixed", "chosen") for p in (0.2, 1.0)]
+    compared += [("paper", 1.0, FEW_CLIPS[:1]), ("paper", 1.0, FEW_CLIPS)]
+    tables = []
+    for signs, p, left_out in compared:
+        networks = by_rule(scores, other_signs)[signs].fillna({"target": 1.0})  # 1 stands for "no target"
+        names = [f"{name}{ALL if p == 1 else ''}" for name in tests if name not in left_out]
+        values = networks.set_index(CELL)[names].mean(axis=1)
+        means = values.groupby(level=CELL).mean()
+        best = means[means.index.get_level_values("target") < 1].idxmax()
+        table = games_howell(values, best).rename(columns={"below": "below_best"})
+        other = games_howell(values, (0.0, 1.0))[["below", "low", "high"]]
+        other.columns = ["below_unregularised", "low_unregularised", "high_unregularised"]
+        table = table.join(other).reset_index().replace({"target": {1.0: np.nan}})
+        table.insert(0, "signs", signs)
+        table.insert(1, "p", p)
+        table.insert(2, "without", " and ".join(left_out) or "nothing")
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)
+
+
+# -- (b) --------------------------------------------------------------------------------------------------
+
+
+def left_out_choices(grid: pd.DataFrame) -> pd.DataFrame:
+    """For every test and depth the network of the grid with the highest mean of the other tests, and its score.
+
+    The choice does not see the test that it is judged by.
+    """
+    tests = tests_in(grid)
+    rows = []
+    for end, layer, test in itertools.product(("", ALL), sorted(grid["layer"].unique()), tests):
+        others = [f"{name}{end}" for name in tests if name != test]
+        known = grid[(grid["layer"] == layer) & grid[[f"{test}{end}", *others]].notna().all(axis=1)]
+        chosen = known.loc[known[others].mean(axis=1).idxmax()]
+        depth = int(layer.removeprefix("stack.")) + 1
+        row = {"p": 1.0 if end else 0.2, "depth": depth, "test": test, "score": chosen[f"{test}{end}"]}
+        rows.append(row | {f"decay_{i}": chosen[f"decay_{i}"] if i <= depth else np.nan for i in (1, 2, 3)})
+    return pd.DataFrame(rows)
+
+
+def depth_gains(by_depth: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
+    """What depth gains in the mean over tests, with 95 % intervals over tests, in pairs (Student's t).
+
+    Copies of networks that the same tests chose are beside networks that were chosen without the test in question.
+    """
+    rows = []
+    for p, end in ((0.2, ""), (1.0, ALL)):
+        copies = by_depth[by_depth["chosen_by"] == f"mean{end}"].pivot(index="test", columns="depth", values="score")
+        copies = copies.loc[[f"{name}{end}" for name in left_out["test"].unique()]]
+        others = left_out[left_out["p"] == p].pivot(index="test", columns="depth", values="score")
+        for judged, scores in (("the tests that chose", copies), ("a test that did not choose", others)):
+            for one, other in ((1, 2), (2, 3), (1, 3)):
+                mean, low, high = mean_interval((scores[other] - scores[one]).to_numpy())
+                row = {"p": p, "judged by": judged, "from": one, "to": other, "gain": mean, "low": low, "high": high}
+                rows.append(row | {"rises": int((scores[other] > scores[one]).sum()), "tests": len(scores)})
+    return pd.DataFrame(rows)
+
+
+# -- (c) --------------------------------------------------------------------------------------------------
+
+
+def what_learning_changes(trained: pd.DataFrame, untrained: pd.DataFrame) -> pd.DataFrame:
+    """What learning changes in each layer and in their difference: means, and the change by initialisation.
+
+    A trained network and the untrained one of the same seed have the same initial weights. The interval of the change
+    is Student's t over the initialisations; there is none of a single one.
+    """
+    keys = ["setting", "transformation", "of", "near_max"]
+    both = trained.merge(untrained, on=[*keys, "seed"], suffixes=("", "_untrained"))
+    rows = []
+    for names, group in both.groupby(keys, sort=False):
+        for what, column in (("layer 1", "other_score"), ("layer 2", "score"), ("difference", "difference")):
+            before = group[f"{column}_untrained"]
+            mean, low, high = mean_interval((group[column] - before).to_numpy())
+            row = {"what": what, "untrained": before.mean(), "trained": group[column].mean()}
+            rows.append(dict(zip(keys, names, strict=True)) | row | {"change": mean, "low": low, "high": high})
+    return pd.DataFrame(rows)
+
+
+# -- (d) --------------------------------------------------------------------------------------------------
+
+
+def tested_networks(
+    scores: pd.DataFrame, other_signs: pd.DataFrame, grid: pd.DataFrame, tests: list[str], sparse_choose: bool
+) -> pd.DataFrame:
+    """Networks that differ and have all scores, with the family of each and the cluster that it is drawn with.
+
+    Sparse networks of one cell differ in their seed alone. Networks without sparsity whose first layers have the same
+    weight decay are one cluster: those of (a), and those of (b), whose first layers are the same.
+
+    Args:
+        scores: The networks of (a).
+        other_signs: The same by the other rule of signs.
+        grid: The networks of (b).
+        tests: Columns of scores.
+        sparse_choose: Whether units of sparse networks choose their signs, as all others do; else they are fixed.
+    """
+    sparse = scores["target"].notna()
+    first = (other_signs if sparse_choose else scores)[sparse]
+    cells = [f"{decay:g}/{target:g}" for decay, target in zip(first["weight_decay"], first["target"], strict=True)]
+    plain = scores[~sparse]
+    layer = grid["layer"].str.removeprefix("stack.").astype(int)
+    networks = [
+        first[tests].assign(family="sparse", cluster=cells),
+        plain[tests].assign(family="plain", cluster=[f"{decay:g}" for decay in plain["weight_decay"]]),
+        grid[tests].assign(
+            family=layer.map(dict(enumerate(FAMILIES[1:]))).to_numpy(),
+            cluster=[f"{decay:g}" for decay in grid["decay_1"]],
+        ),
+    ]
+    return pd.concat(networks, ignore_index=True).dropna().drop_duplicates(tests)
+
+
+def rank_agreement(networks: pd.DataFrame, a: str, b: str, draws: int) -> dict[str, float]:
+    """Rank correlation of two columns, with an interval from resamples of whole clusters.
+
+    There is no interval of fewer than ten effective clusters.
+    """
+    x, y = networks[a].to_numpy(), networks[b].to_numpy()
+    members = [np.flatnonzero(networks["cluster"] == name) for name in networks["cluster"].unique()]
+    effective = effective_number(np.array([len(some) for some in members])) if members else 0.0
+    found = {"spearman": float(stats.spearmanr(x, y)[0]) if len(x) > 2 else np.nan, "low": np.nan, "high": np.nan}
+    if effective >= FEWEST_CLUSTERS:
+        drawn = [np.concatenate([members[i] for i in some]) for some in picks(len(members), draws, 0)]
+        values = np.array([stats.spearmanr(x[i], y[i])[0] for i in drawn])
+        found["low"], found["high"] = map(float, percentile_interval(values[~np.isnan(values)]))
+    return found | {"networks": len(x), "clusters": len(members), "effective": effective}
+
+
+def agreement(scores: pd.DataFrame, other_signs: pd.DataFrame, grid: pd.DataFrame, draws: int) -> pd.DataFrame:
+    """Rank correlations of all pairs of tests, and of the means of gratings and of video, in each pool of networks."""
+    names = tests_in(scores)
+    rows = []
+    for (p, end), (pool, choose) in itertools.product(((1.0, ALL), (0.2, "")), POOLS.items()):
+        tests = [f"{name}{end}" for name in names]
+        networks = with_means(tested_networks(scores, other_signs, grid, tests, choose), tests)
+        family = pool.split(",")[0]
+        networks = networks if family == "all" else networks[networks["family"] == family]
+        for a, b in [*itertools.combinations(tests, 2), ("mean of gratings", "mean of video")]:
+            pair = {"p": p, "networks of": pool, "test": a.removesuffix(ALL), "other": b.removesuffix(ALL)}
+            rows.append(pair | rank_agreement(networks, a, b, draws))
+    return pd.DataFrame(rows)
+
+
+def with_means(networks: pd.DataFrame, tests: list[str]) -> pd.DataFrame:
+    """Networks with their means over the tests of gratings and over those of video."""
+    video = [name for name in tests if name.removesuffix(ALL) in VIDEO]
+    gratings = [name for name in tests if name not in video]
+    means = {"mean of gratings": networks[gratings].mean(axis=1), "mean of video": networks[video].mean(axis=1)}
+    return networks.assign(**means)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from itertools import product
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 
 from assay import AssayError, Invariance, Subject, evaluate, invariance_scores
 from assay.measures.gabor_fit import gabor
+from assay.measures.invariance import unit_streams
 from assay.measures.invariance.layer_scores import STATUSES
 from assay.measures.invariance.unit_responses import near_from_responses
 from assay.report.document import LineChart
@@ -233,6 +235,25 @@ def test_a_layer_of_nothing_but_nan_is_undefined_and_said_to_be_so():
 class Nan(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x * torch.nan
+
+
+@pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
+def test_a_layer_without_units_is_undefined():
+    net = nn.Sequential(nn.Flatten(), nn.Linear(36, 0), nn.Linear(0, 3))
+    table = Invariance(Gratings(6), details=True)(Subject(net, "narrow"))
+    assert set(table[table.layer == "1"].status) == {"undefined"} and (table.units[table.layer == "1"] == 0).all()
+    assert (table[table.layer == "0"].status == "ok").all() and (table.constant[table.layer == "2"] == 3).all()
+
+
+def test_blocks_of_units_and_their_number_do_not_matter():
+    frames = np.random.default_rng(0).random((5, 30, 8, 8)).astype(np.float32)
+    test = NaturalVideo({"noise": Sequences.of(**{f"clip{i}": clip for i, clip in enumerate(frames)})}, patch=6)
+    tables = []
+    for block in (1, 200, 1 << 20):  # one unit at a time, a few, and all
+        with patch.object(unit_streams, "_BLOCK", block):
+            tables.append(Invariance(test, firing_rate=0.05, details=True)(Subject(Small(3, side=6), "small")))
+    for table in tables[1:]:
+        pd.testing.assert_frame_equal(tables[0], table, rtol=1e-12)  # sums of squares add up in another order
 
 
 def test_a_layer_without_one_entry_per_stimulus_is_said_to_be_so():

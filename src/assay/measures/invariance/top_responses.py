@@ -99,7 +99,7 @@ class _Kept:
 
     def add(self, values: Tensor, stimuli: Tensor, units: Tensor | slice = _ALL) -> None:
         """Merge more responses of the given units (units × any number), and their stimuli, with what is kept."""
-        used = int(self.filled[units].max())
+        used = self._used(units)
         both = torch.cat([self.values[units, :used], values], 1), torch.cat([self.stimuli[units, :used], stimuli], 1)
         best, of_best = largest(*both, self.count, in_order=False)
         self.values[units, self.count : used] = -torch.inf
@@ -140,9 +140,13 @@ class _Kept:
         self.stimuli.numpy().reshape(-1)[at] = row + shown
         filled += more  # in place
 
+    def _used(self, units: Tensor | slice) -> int:
+        filled = self.filled[units]
+        return int(filled.max()) if len(filled) else self.count
+
     def sorted(self) -> tuple[Tensor, Tensor]:
         """The largest in descending order, and their stimuli; units × count."""
-        used = int(self.filled.max())
+        used = self._used(_ALL)
         return largest(self.values[:, :used], self.stimuli[:, :used], self.count)
 
 

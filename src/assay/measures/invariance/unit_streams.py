@@ -44,9 +44,8 @@ class LayerStream:
     def extend(self, responses: Tensor, rows: Tensor | None = None) -> None:
         """Add the responses to a batch of stimuli (stimuli × units), or to some of them."""
         if not self._blocks:
-            units = responses.shape[1]
-            shown = max(len(responses) if rows is None else len(rows), 1)
-            self._size = max(units if responses.is_cuda else min(_BLOCK // shown, units), 1)
+            units = max(responses.shape[1], 1)
+            self._size = units if responses.is_cuda else max(_BLOCK // len(responses), 1)
             self._blocks = [UnitStream(self.kept, self.signs, self.details) for _ in range(0, units, self._size)]
         for i, block in enumerate(self._blocks):
             some = responses[:, i * self._size : (i + 1) * self._size]

@@ -629,6 +629,10 @@ class Held(NaturalVideo):
     def pictures(self, numbers: Any) -> Any:
         return self.held[numbers.ravel()]  # type: ignore[attr-defined]
 
+    def blocks(self, transformation: str) -> Any:
+        """Number the clips, as when the tables were made: those of one scene are not drawn together."""
+        return np.repeat(np.arange(len(self._lengths)), np.array(self._lengths) * self.places)
+
 
 def without_mean(x: Tensor) -> Tensor:
     """Patches N×C×H×W, each without its mean, as networks have learned from them."""

@@ -24,6 +24,16 @@ def test_patches_lie_at_the_centre_of_rotation():
     assert np.frombuffer(patch, np.float32).all()
 
 
+def test_clips_of_one_scene_are_one_block_and_clips_without_a_scene_are_their_own():
+    moving = NaturalVideo(camera_video(20, length=3, clips=4, pictures=2), patch=9, places=4)
+    blocks = moving.blocks("translation")
+    assert len(blocks) == len(moving) == 2 * 2 * 4 * 3 * 4  # motions, scenes, clips, frames, places
+    scenes = [clip.scene for sequences in moving.clips.values() for clip in sequences]
+    assert len(set(zip(scenes, blocks[:: 3 * 4].tolist(), strict=True))) == len(set(scenes)) == 2
+    alone = NaturalVideo({"a": Sequences.of(x=np.zeros((2, 9, 9)), y=np.ones((3, 9, 9)))}, patch=9, whitened=False)
+    assert alone.blocks("a").tolist() == [0, 0, 1, 1, 1]
+
+
 def test_camera_video_turns_around_the_centre_of_the_patch():
     clip = camera_video(33, length=3, clips=1, turn_deg=90.0, pictures=1)["rotation_2d"].clips[0]
     a, b, c = (f[0] for f in clip.frames())

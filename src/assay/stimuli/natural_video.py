@@ -141,9 +141,14 @@ class NaturalVideo(ClosedTest):
             yield np.stack(batch)
 
     def blocks(self, transformation: str) -> Array:
-        """Return the number of the clip of each stimulus: frames of one clip resemble each other."""
+        """Return the number of the scene of each stimulus: frames of one clip resemble each other, and its clips do.
+
+        A clip that names no scene is a scene of its own.
+        """
         self._require_known(transformation)
-        return np.repeat(np.arange(len(self._lengths)), np.array(self._lengths) * self.places)
+        scenes: dict[str | int, int] = {}
+        numbers = [scenes.setdefault(clip.scene or i, len(scenes)) for i, (_, clip) in enumerate(self._all)]
+        return np.repeat(numbers, np.array(self._lengths) * self.places)
 
     def trajectories(self, transformation: str) -> Array:
         """Return, for each stimulus, the frames within reach in the same clip, at the same place."""

@@ -54,7 +54,7 @@ class Invariance(Measure):
       likewise; ``p10`` … ``p90`` are the distribution of scores, ``negative`` is the share of units with sign −1, and
       ``largest`` the largest score there can be.
     - ``z`` is how many stimuli the score of a unit rests on (the median over units of |Z|), ``z_clips`` from how many
-      blocks (clips of a video, trajectories of gratings, pictures) they come, ``clips`` the blocks in the Z of any
+      blocks (scenes of a video, trajectories of gratings, pictures) they come, ``clips`` the blocks in the Z of any
       unit, and ``z_quantile`` the share of all stimuli that drive a unit at least as much as the last of its Z: above
       ``near_max`` times ``firing_rate``, Z is not what drives it most.
     - ``units`` is how many units the layer has, and the columns named as the statuses of `invariance_scores` how many

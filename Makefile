@@ -28,9 +28,9 @@ types: $(READY)
 	$(BIN)/mypy
 
 # Types are checked by a test (tests/test_types.py), beside the others. Whole files go to processes, so that each fixture
-# of a file is made once; the slow ones first (tests/conftest.py). One process more than there are cores, because many
+# of a file is made once; the slow ones first (tests/conftest.py). Two processes more than there are cores, because many
 # tests wait for processes and servers; 4 at most.
-WORKERS := $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 4 ? cores + 1 : 4)))
+WORKERS := $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 3 ? cores + 2 : 4)))
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 MARKED := ray or kill or browser or slides or reproduction or hf or slow
 

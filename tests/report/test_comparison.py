@@ -244,3 +244,29 @@ def test_numbers_of_different_stimuli_stand_apart_and_those_without_an_error_cla
     called = [quantity.called for quantity in comparison.quantities]
     assert called[:2] == ["accuracy (on train)", "median margin at the input, in units of the data's spread (on train)"]
     assert {measure for measure, *_ in comparison.differences} == {"on train"}
+
+
+def test_what_a_measure_says_with_other_settings_is_another_number(tmp_path):
+    """Of the same stimuli: numbers that differ stand apart, and those that are equal are one."""
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 8), torch.nn.ReLU(), torch.nn.Linear(8, 5))
+    gratings = assay.stimuli.Gratings(6, orientations=6, phases=20)
+    of = {
+        "one": {"near_max": 1}, "three": {"near_max": 3}, "three again": {"near_max": 3}, "all": {"top": 1.0},
+        "first": {"layers": ["1"]},
+    }  # fmt: skip
+    measures = {name: assay.Invariance(gratings, bootstrap=0, **settings) for name, settings in of.items()}
+    run = assay.evaluate(assay.Subject(net, "net"), measures, tmp_path)
+    called = [q.called for q in Comparison.of_run(run).quantities if "phase" in q.name]
+    assert called == [
+        "invariance to phase, last layer (one)", "invariance to phase, last layer (three)",
+        "invariance to phase, last layer, p = 1", "invariance to phase, last of the layers chosen",
+    ]  # fmt: skip
+
+
+def test_networks_without_an_interval_are_said_to_be_left_out():
+    rng = np.random.default_rng(0)
+    of = {"a": clips(rng.normal(0, 9, 12)), "b": clips(rng.normal(0, 9, 12)), "c": clips(np.array([3.0]))}
+    quantity = Quantity("straightness", "change of curvature", of)
+    said = sentences(Comparison((quantity,), tuple(of), {}, portraits(0.5, quantity.name)))
+    assert said[-1] == "Without an interval, and so not compared: change of curvature (c)."

@@ -17,7 +17,18 @@ from assay import Subject, evaluate
 from assay.cli.main import app
 from assay.runs.manifest import Manifest
 from assay.runs.pixel_range import PixelRanges
-from assay.stimuli import Chain, Family, Grey, Images, Labelled, Normalize, ParametricTest, Resize, Sequences
+from assay.stimuli import (
+    Chain,
+    Family,
+    Grey,
+    Images,
+    Labelled,
+    NaturalVideo,
+    Normalize,
+    ParametricTest,
+    Resize,
+    Sequences,
+)
 
 PICTURES = np.random.default_rng(0).integers(0, 256, (12, 3, 8, 8)).astype(np.float32)
 LABELS = np.arange(12) % 3
@@ -46,7 +57,7 @@ class Own(Dataset):
 
 def test_pixels_up_to_255_are_told_with_the_network_the_data_and_the_remedy():
     (sentence,) = said(PICTURES)
-    assert sentence.startswith("net is shown pixels from 0 to 255 of arrays in memory: unless trained on such pixels, ")
+    assert sentence.startswith("net is shown pixels of up to 255 of arrays in memory: unless trained on such pixels, ")
     assert "division by 255 ({normalize: {mean: [0], std: [255]}} in a plan)" in sentence
     (sentence,) = said(PICTURES, Normalize())
     assert "of which its preprocess makes -2 to 1,1" in sentence
@@ -95,10 +106,14 @@ def test_numbers_that_are_no_pictures_are_left_in_peace():
 def test_images_clips_and_loaders_are_looked_at_too():
     clips = Sequences.of(moving=PICTURES)
     turned = ParametricTest(Images(PICTURES), (Family("rotation", (0, 10)),))
-    for measure in (assay.Straightness(clips), assay.Invariance(turned), assay.Margins(Own(), bootstrap=0)):
+    video = assay.Invariance(NaturalVideo({"time": clips}, whitened=False))
+    for measure in (assay.Straightness(clips), assay.Invariance(turned), video, assay.Margins(Own(), bootstrap=0)):
         found = PixelRanges([measure])
         found.look_at(network())
         assert len(found.sentences) == 1, measure
+    whitened = PixelRanges([assay.Invariance(NaturalVideo({"time": clips}))])  # networks are shown other values
+    whitened.look_at(network())
+    assert whitened.sentences == []
 
 
 def test_networks_that_are_shown_the_same_share_a_sentence():
@@ -115,7 +130,7 @@ def test_a_run_warns_once_and_its_manifest_and_report_say_so(tmp_path, caplog):
     measures = [assay.Margins(data, bootstrap=0), assay.ClusterSeparation(data, rounds=1, bootstrap=0, pool=1)]
     run = evaluate([network(), network(lambda x: x / 255, "divided")], measures, tmp_path)
     (note,) = run.manifest.notes
-    assert note.startswith("net is shown pixels from 0 to 255 of mine.npz")
+    assert note.startswith("net is shown pixels of up to 255 of mine.npz")
     assert caplog.text.count("is shown pixels") == 1
     assert Manifest.read(run.folder).notes == [note]
     assert note.partition(":")[0] in Path(run.report().path).read_text()
@@ -126,13 +141,13 @@ def test_a_run_warns_once_and_its_manifest_and_report_say_so(tmp_path, caplog):
 def test_networks_that_are_read_one_by_one_warn_once(tmp_path, caplog):
     networks = (network(name=f"net{i}") for i in range(3))
     run = evaluate(networks, assay.Margins(Labelled(PICTURES, LABELS), bootstrap=0), tmp_path)
-    assert caplog.text.count("pixels from 0 to 255") == 1 and "net0, net1, net2 are shown" in run.manifest.notes[0]
+    assert caplog.text.count("pixels of up to 255") == 1 and "net0, net1, net2 are shown" in run.manifest.notes[0]
 
 
 @pytest.mark.slow
 def test_an_examination_warns_once_though_it_asks_many_questions(tmp_path, caplog):
     assay.examine(network(), tmp_path, data=(PICTURES, LABELS), seconds=600)
-    assert caplog.text.count("pixels from 0 to 255") == 1
+    assert caplog.text.count("pixels of up to 255") == 1
 
 
 def test_the_check_of_a_plan_says_so_in_words_and_in_json(tmp_path):
@@ -145,7 +160,7 @@ measures: [{measure: margins, bootstrap: 0}]
 """
     plan.write_text(text.replace("PRE", "none"))
     checked = CliRunner().invoke(app, ["check", str(plan)])
-    assert checked.exit_code == 0 and "small_vgg is shown pixels from 0 to 255 of data.npz" in checked.output
+    assert checked.exit_code == 0 and "small_vgg is shown pixels of up to 255 of data.npz" in checked.output
     checked = CliRunner().invoke(app, ["check", str(plan), "--json"])
     assert "small_vgg is shown pixels" in json.loads(checked.stdout)["notes"][0]
     plan.write_text(text.replace("PRE", "{normalize: {mean: [0], std: [255]}}"))

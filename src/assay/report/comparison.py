@@ -173,14 +173,31 @@ class Comparison:
 
 
 def _distinct(quantities: list[Quantity], run: Run) -> list[Quantity]:
-    """Each number once: where measures give the same of the same stimuli, that of more inputs; else with its label."""
-    kept: dict[tuple[str, str], Quantity] = {}
+    """Each number once: where measures give the same of the same stimuli, that of more inputs; else with its label.
+
+    What a measure says twice, with other settings, is the same where its values are.
+    """
+    kept: list[Quantity] = []
     for quantity in quantities:
-        key = quantity.name, _stimuli(run.manifest.measures.get(quantity.measure))
-        if key not in kept or quantity.n > kept[key].n:
-            kept[key] = quantity
-    names = [quantity.name for quantity in kept.values()]
-    return [replace(q, label=q.measure) if names.count(q.name) > 1 else q for q in kept.values()]
+        twins = [i for i, known in enumerate(kept) if _are_one(known, quantity, run)]
+        if not twins:
+            kept.append(quantity)
+        elif quantity.n > kept[twins[0]].n:
+            kept[twins[0]] = quantity
+    names = [quantity.name for quantity in kept]
+    return [replace(q, label=q.measure) if names.count(q.name) > 1 else q for q in kept]
+
+
+def _are_one(a: Quantity, b: Quantity, run: Run) -> bool:
+    """Whether two measures give one number."""
+    of_a, of_b = (run.manifest.measures.get(quantity.measure) for quantity in (a, b))
+    if (a.name, _stimuli(of_a)) != (b.name, _stimuli(of_b)):
+        return False
+    if a.measure == b.measure or of_a is None or of_b is None or of_a.measure != of_b.measure:
+        return True
+    return a.of.keys() == b.of.keys() and all(
+        np.array_equal(a.of[name].value, b.of[name].value, equal_nan=True) for name in a.of
+    )
 
 
 def _stimuli(record: MeasureRecord | None) -> str:

@@ -112,7 +112,20 @@ def sentences(comparison: Comparison) -> list[str]:
         )
     if unclear_of_these:
         said.append(f"No clear difference, even between these very networks: {_listed(unclear_of_these)}.")
+    if unsure := _unsure(comparison):
+        said.append(f"Without an interval, and so not compared: {'; '.join(unsure)}.")
     return said
+
+
+def _unsure(comparison: Comparison) -> list[str]:
+    """The numbers of which some networks have an interval and others have none, with the names of the latter."""
+    unsure = []
+    for quantity in comparison.quantities:
+        none = [name for name, one in quantity.of.items() if interval(one) is None]
+        if none and len(none) < len(quantity.of):
+            more = f" and {len(none) - MOST_NAMED} more" if len(none) > MOST_NAMED else ""
+            unsure.append(f"{quantity.called} ({', '.join(none[:MOST_NAMED])}{more})")
+    return unsure
 
 
 def _listed(unclear: list[tuple[str, str]]) -> str:

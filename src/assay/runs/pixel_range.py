@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from itertools import islice
@@ -74,7 +74,7 @@ class PixelRanges:
         []
         >>> found.look_at(Subject(torch.nn.Flatten(), "plain"))
         >>> found.sentences[0].partition(":")[0]
-        'plain is shown pixels from 0 to 255 of arrays in memory'
+        'plain is shown pixels of up to 255 of arrays in memory'
     """
 
     def __init__(self, measures: Iterable[Measure]) -> None:
@@ -92,8 +92,7 @@ class PixelRanges:
                     if isinstance(prepared, torch.Tensor):
                         shown = prepared.float().cpu().numpy()
             if shown.size and shown.max() > _BYTES[0] and shown.min() > -_CENTRED * shown.max():
-                low, high = (f"{round(float(value)):,}" for value in (pictures.min(), pictures.max()))
-                what = f"pixels from {low} to {high} of {source}"
+                what = f"pixels of up to {round(float(pictures.max())):,} of {source}"
                 if subject.preprocess is not None:
                     what += f", of which its preprocess makes {shown.min():,.0f} to {shown.max():,.0f}"
                 self._networks.setdefault((source, what), []).append(subject.name)
@@ -147,6 +146,9 @@ def _pictures_of(value: Any) -> Iterator[tuple[str, Array]]:
                 yield value.source, stacked
     elif isinstance(images := getattr(value, "images", None), Images):  # of a test of invariance, of people's brains
         yield from _pictures_of(images)
+    elif isinstance(clips := getattr(value, "clips", None), Mapping) and not value.whitened:  # of a test of invariance
+        for sequences in clips.values():
+            yield from _pictures_of(sequences)
 
 
 def _are_pictures(array: Any) -> bool:

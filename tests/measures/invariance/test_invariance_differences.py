@@ -76,10 +76,14 @@ def test_what_cannot_be_compared_is_one_clear_sentence(measure):
     assert np.isnan(invariance_differences(elsewhere, elsewhere)["low"]).all()  # one clip tells nothing
 
 
-def test_at_another_firing_rate_it_is_another_number(measure):
+def test_with_other_settings_it_is_another_number(measure):
     """It goes up to 1/G, so that reference networks at the usual G do not say how far seeds move it."""
     (evidence,) = measure.evidence(measure.measured(network("a", 10, 1)))
     assert evidence.quantity == "invariance to time, last layer, firing rate 0.1"
+    assert evidence.n == 24, "it rests on clips, and not on each of their frames"
+    other = replace(measure, top=1.0, layers=["1"])
+    (evidence,) = other.evidence(other.measured(network("a", 10, 1)))
+    assert evidence.quantity == "invariance to time, last of the layers chosen, firing rate 0.1, p = 1"
     usual = Invariance(video_of(0), near_max=0.5)
     (evidence,) = usual.evidence(usual.measured(network("a", 10, 1)))
     assert evidence.quantity == "invariance to time, last layer"

@@ -12,6 +12,7 @@ from assay.core.fingerprint import fingerprint
 from assay.measures.evidence import Measured
 from assay.stats.differences import difference
 from assay.stats.evidence import Evidence
+from assay.stimuli.invariance_test import InvarianceTest
 
 NONE_HELD_OUT = "too few clips or stimuli to hold any out"
 _OF = {"best units": "held_out", "all units": "mean_held_out"}
@@ -25,10 +26,18 @@ def score_of(measured: Measured, number: int, of: str = "best units") -> Evidenc
     value, status = float(row[_OF[of]]), str(row["status"])
     if np.isnan(value) and status == "ok":
         status = NONE_HELD_OUT
-    n = int(row["stimuli"])
+    n = _independent(measured.shown, str(row["transformation"])) or int(row["stimuli"])
     most = float(row.get("largest", np.inf))  # runs of before do not say it
     most = np.inf if np.isnan(most) else most
     return Evidence("invariance", value, "", "higher", draws=draws, n=n, status=status, df=df, least=0.0, most=most)
+
+
+def _independent(test: InvarianceTest | None, transformation: str) -> int:
+    """The number of clips or pictures of a test that draws them; 0 where that is not known, or all there are."""
+    for part in () if test is None else test.parts():
+        if part.sampled and transformation in part.transformations:
+            return int(part.blocks(transformation).max()) + 1
+    return 0
 
 
 def invariance_differences(

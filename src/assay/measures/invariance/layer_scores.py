@@ -204,7 +204,7 @@ def widths(rates: Array, magnitudes: Array) -> Array:
 
     From the magnitude at which the unit fires most often, that nearest to 0 if there are several, it is counted both
     ways up to the last magnitude, in their order by size, before the rate falls below one half. 0 where it fires at
-    that magnitude alone, NaN where it nowhere fires half of the time.
+    that magnitude alone, NaN where it nowhere fires half of the time; a lower bound where it is the whole range.
 
     Args:
         rates: Firing rates, units × magnitudes; NaN is passed over.

@@ -145,9 +145,11 @@ class Invariance(Measure):
         table = measured.table.reset_index(drop=True)
         for name, rows in table.groupby("transformation", sort=False):
             score = score_of(measured, int(str(rows["order"].idxmax())))
-            # At another firing rate the score is another number, of which reference networks know nothing.
+            # With other settings the score is another number, of which reference networks know nothing.
+            which = "last layer" if self.layers == ALL else "last of the layers chosen"
             at = "" if self.firing_rate == type(self).firing_rate else f", firing rate {self.firing_rate:g}"
-            evidence.append(replace(score, quantity=f"invariance to {name}, last layer{at}"))
+            of = "" if self.top == type(self).top else f", p = {self.top:g}"
+            evidence.append(replace(score, quantity=f"invariance to {name}, {which}{at}{of}"))
         return evidence
 
     def per_unit(self, subject: Subject) -> pd.DataFrame:

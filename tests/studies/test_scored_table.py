@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 
 from assay import AssayError
 from assay.cli.corpus import corpus
+from assay.report.document import Table
+from assay.report.study import study_document
 from assay.runs.run import Run
 from assay.studies import Columns, conditional_mutual_information, kendall_tau, read_network_table, score_table
 
@@ -56,6 +58,13 @@ def test_every_predictor_has_the_scores_that_its_column_has_alone(place, tmp_pat
         assert scores.loc[column, "tau"] == pytest.approx(kendall_tau(table[column], table["gen_gap"]), abs=1e-12)
     assert scores.loc["parameters", "cmi"] == 0 and {"cmi_distinct", "granulated_tau"} <= set(scores)
     assert "numbers.csv" in run.report().html and Run(str(tmp_path / "run")).manifest.status == "complete"
+
+
+def test_the_p_of_paired_differences_is_explained_as_that_of_pairs(place, tmp_path):
+    run, _ = score_table(place(numbers()), str(tmp_path / "run"), draws=20)
+    tables = [b for section in study_document(run).sections for b in section.blocks if isinstance(b, Table)]
+    notes = {table.csv: table.notes["p_max"] for table in tables}
+    assert "for all pairs" in notes["study/comparisons.csv"] and "reaches" in notes["study/ranking.csv"]
 
 
 def test_what_was_guessed_is_said(place, tmp_path):

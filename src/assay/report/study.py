@@ -41,7 +41,8 @@ NOTES = {
     "the measure in its expected direction, and of pairs whose gaps differ by more than the test set's noise where its "
     "size is known",
     "expected": "whether the literature expects the measure to rise or to fall with the gap",
-    "direction": "whether the interval of its granulated τ is on the expected side of 0",
+    "direction": "whether the interval of its granulated τ is on the expected side of 0; not clear where it holds 0 "
+    "or the measure cannot be told from chance (p_max)",
     "low": "lower end of a 95 % interval over networks",
     "budget": "how many inputs the measure was shown, and how often; more make it less noisy",
     "kind": "a measure, or a control: what is known without measuring",

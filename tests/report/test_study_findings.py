@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from assay.report.study_findings import study_findings
 from assay.studies import judge
@@ -28,7 +29,25 @@ def test_the_best_of_many_measures_of_noise_is_not_called_good():
     assert said["Which measure predicts the gap best?"][0] == "open"
     tone, chance = said["Is that more than chance?"]
     assert tone == "open" and "0 of 25 measures" in chance and "36 networks" in chance
-    assert said["Is it better than the others?"][0] == "open"
+    tone, better = said["Is it better than the others?"]
+    assert tone == "open" and better.startswith("Not asked: noise ") and "cannot be told from chance" in better
+    assert "is better than" not in said["Is it more than training accuracy or a hyper-parameter says?"][1]
+
+
+@pytest.mark.parametrize(("p", "asked"), [(0.088, False), (0.05, True)])
+def test_a_measure_that_is_not_good_is_called_better_than_nothing(p, asked):
+    """Of 40 networks the best measure was said to be better than 3 of 14 at p = 0.088 for all of these at once."""
+    columns = {"n": 40, "status": "ok", "cmi": 0.3, "cmi_distinct": 0.3, "tau": 0.5, "p_max": p, "chance": 0.3}
+    ends = {"cmi_distinct_low": 0.1, "cmi_distinct_high": 0.5}
+    ranking = pd.DataFrame({"measure": ["sharp", "dull", "control: depth"], **columns, **ends})
+    ranking["kind"] = ["measure", "measure", "control"]
+    comparisons = pd.DataFrame({"other": ["dull", "control: depth"], "difference": 0.2, "p_max": 0.01})
+    about = {"sizes": [2], "left_out": [], "incomplete": None, "permutations": 99}
+    said = {question: answer for _, question, answer in study_findings(ranking, comparisons, about).items}
+    better = said["Is it better than the others?"]
+    assert better.startswith("sharp is better than 2 of 2 others" if asked else "Not asked: sharp cannot be told from")
+    control = said["Is it more than training accuracy or a hyper-parameter says?"]
+    assert ("sharp is better than it" in control) == asked == ("is not asked" not in control)
 
 
 def test_a_measure_that_follows_the_gap_is_good_and_said_to_go_against_expectation():
@@ -81,14 +100,15 @@ def test_counts_of_measures_agree_and_what_differs_is_said():
     """Of nine measures one is missing in a network and one is the same in all: eight are scored, seven compared."""
     rng = np.random.default_rng(3)
     gap = LEVELS[1] + rng.normal(size=36)
-    measures = {f"noise {i}": rng.normal(size=36) for i in range(7)} | {"same": np.ones(36), "lacking": gap.copy()}
+    measures = {f"noise {i}": rng.normal(size=36) for i in range(6)} | {"good": gap + 0.1 * rng.normal(size=36)}
+    measures |= {"same": np.ones(36), "lacking": gap.copy()}
     measures["lacking"][5] = np.nan
     said = {question: answer for question, (_, answer) in found(measures, gap).items()}
     assert said["Is that more than chance?"].startswith(
-        "0 of 8 scored measures are: the best of 8 measures and 5 controls"
+        "1 of 8 scored measures are: the best of 8 measures and 5 controls"
     )
     assert "for all of these at once" in said["Is that more than chance?"]
-    others = "is better than 0 of 11 others (6 measures and 5 controls; left out: 1 that no network differs in): "
+    others = " of 11 others (6 measures and 5 controls; left out: 1 that no network differs in): "
     assert others in said["Is it better than the others?"]
     assert "of 8 scored measures have more CMI" in said["Is it more than training accuracy or a hyper-parameter says?"]
     assert said["What could not be scored?"] == "lacking (missing in 1 network)"

@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 
 from assay import AssayError
 from assay.cli.corpus import corpus
+from assay.report.document import Table
+from assay.report.study import study_document
 from assay.runs.run import Run
 from assay.studies import Columns, conditional_mutual_information, kendall_tau, read_network_table, score_table
 
@@ -56,6 +58,13 @@ def test_every_predictor_has_the_scores_that_its_column_has_alone(place, tmp_pat
         assert scores.loc[column, "tau"] == pytest.approx(kendall_tau(table[column], table["gen_gap"]), abs=1e-12)
     assert scores.loc["parameters", "cmi"] == 0 and {"cmi_distinct", "granulated_tau"} <= set(scores)
     assert "numbers.csv" in run.report().html and Run(str(tmp_path / "run")).manifest.status == "complete"
+
+
+def test_the_p_of_paired_differences_is_explained_as_that_of_pairs(place, tmp_path):
+    run, _ = score_table(place(numbers()), str(tmp_path / "run"), draws=20)
+    tables = [b for section in study_document(run).sections for b in section.blocks if isinstance(b, Table)]
+    notes = {table.csv: table.notes["p_max"] for table in tables}
+    assert "for all pairs" in notes["study/comparisons.csv"] and "reaches" in notes["study/ranking.csv"]
 
 
 def test_what_was_guessed_is_said(place, tmp_path):
@@ -285,3 +294,47 @@ def test_the_command_prints_the_ranking_and_what_it_guessed(place, tmp_path, mon
     assert done.exit_code == 0 and "good" in done.stdout and "noise" not in done.stdout
     bad = CliRunner().invoke(corpus, ["score", "numbers.csv", "--sizes", "two"])
     assert isinstance(bad.exception, AssayError) and "--sizes two" in str(bad.exception)
+
+
+def with_accuracies(gap=None, decimals=4, percent=1, train="train_accuracy"):
+    """A table with both accuracies and a gap, which is by default their difference before they were rounded."""
+    table = numbers()
+    right = 1 - 0.01 * np.random.default_rng(1).random(12)
+    gap = right - (right - table["gen_gap"]) if gap is None else gap
+    accuracies = {train: right, "test_acc": right - table["gen_gap"]}
+    return table.assign(gen_gap=gap, **{name: (percent * held).round(decimals) for name, held in accuracies.items()})
+
+
+@pytest.mark.parametrize("train", ["train_accuracy", "train_acc"])
+@pytest.mark.parametrize(("decimals", "percent"), [(2, 1), (4, 1), (0, 100), (12, 100)])
+@pytest.mark.parametrize("scale", [1, 100])
+def test_a_gap_of_test_minus_training_accuracy_is_refused(place, tmp_path, train, decimals, percent, scale):
+    gap = numbers()["gen_gap"] * scale
+    said = f"'gen_gap' is 'test_acc' minus '{train}', and a gap is training minus test accuracy: turn its sign"
+    with pytest.raises(AssayError, match=said):
+        score_table(place(with_accuracies(-gap, decimals, percent, train)), str(tmp_path / "run"), draws=0)
+    right = read_network_table(place(with_accuracies(gap, decimals, percent, train)))
+    assert not any("minus" in note for note in right.notes)
+
+
+def test_without_the_turned_column_the_gap_is_made_of_the_accuracies(place):
+    table = with_accuracies(train="train_acc")
+    assert read_network_table(place(table.drop(columns="gen_gap"))).table["gap"].to_numpy() == pytest.approx(
+        table["gen_gap"].to_numpy(), abs=1e-4
+    )
+
+
+def test_a_gap_that_is_no_difference_of_the_accuracies_is_taken_and_its_correlation_is_said(place, tmp_path):
+    losses = 3 * numbers()["gen_gap"] ** 2
+    study = score_table(place(with_accuracies(losses)), str(tmp_path / "run"), draws=0)[1]
+    note = "'gen_gap' is not 'train_accuracy' minus 'test_acc' (rank correlation 1.00): it is taken as it is"
+    assert any(said.startswith(note) for said in study.about["notes"])
+    turned = read_network_table(place(with_accuracies(-losses)))
+    assert any("(rank correlation -1.00)" in said for said in turned.notes)
+
+
+def test_where_no_network_has_both_accuracies_the_gap_is_not_compared(place):
+    table = with_accuracies(-numbers()["gen_gap"])
+    odd = np.arange(12) % 2 == 1
+    table = table.assign(train_accuracy=table["train_accuracy"].where(odd), test_acc=table["test_acc"].where(~odd))
+    assert not any("minus" in note for note in read_network_table(place(table)).notes)

@@ -41,7 +41,8 @@ NOTES = {
     "the measure in its expected direction, and of pairs whose gaps differ by more than the test set's noise where its "
     "size is known",
     "expected": "whether the literature expects the measure to rise or to fall with the gap",
-    "direction": "whether the interval of its granulated τ is on the expected side of 0",
+    "direction": "whether the interval of its granulated τ is on the expected side of 0; not clear where it holds 0 "
+    "or the measure cannot be told from chance (p_max)",
     "low": "lower end of a 95 % interval over networks",
     "budget": "how many inputs the measure was shown, and how often; more make it less noisy",
     "kind": "a measure, or a control: what is known without measuring",
@@ -49,6 +50,12 @@ NOTES = {
     "partial_p_max": "how often the largest such correlation of all these measures is as far from 0 by chance",
     "r2": "share of the gap's variance that is predicted in networks left out",
     "gap": "training accuracy minus test accuracy",
+}
+OF_PAIRS = NOTES | {
+    "difference": "cmi_distinct of the measure minus that of the other, in the same networks",
+    "p": "how often a difference as far from 0 arises by chance, for one pair that was named beforehand",
+    "p_max": "the same for all pairs of measures and controls at once; the best measure is called better than another "
+    "where it is at most 0.05, and only if the measure is itself better than chance",
 }
 
 READ = (
@@ -114,13 +121,13 @@ def _document(run: Run) -> Document:
 def _more(comparisons: pd.DataFrame, combined: pd.DataFrame, second: pd.DataFrame) -> list[Section]:
     """The tables of comparisons, of all measures together, and of the test error as a second target."""
     tables = (
-        ("The best measure compared", "Paired differences of cmi_distinct", comparisons, "comparisons"),
-        ("All measures together", "R² in networks left out", combined, "combined"),
-        ("Test error", "The same statistics with the test error in place of the gap", second, "test_error"),
+        ("The best measure compared", "Paired differences of cmi_distinct", comparisons, "comparisons", OF_PAIRS),
+        ("All measures together", "R² in networks left out", combined, "combined", NOTES),
+        ("Test error", "The same statistics with the test error in place of the gap", second, "test_error", NOTES),
     )
     return [
-        Section(title, (Table(caption, table, NOTES, f"{FOLDER}/{name}.csv"),))
-        for title, caption, table, name in tables
+        Section(title, (Table(caption, table, notes, f"{FOLDER}/{name}.csv"),))
+        for title, caption, table, name, notes in tables
         if len(table)
     ]
 

@@ -101,9 +101,11 @@ def _given(about: dict[str, Any], which: str) -> str:
 
 
 def _better(ranking: pd.DataFrame, comparisons: pd.DataFrame) -> Item:
-    """How many measures the best one is better than, by paired differences that hold for all pairs at once."""
+    """How many measures a best one that is good is better than, by paired differences that hold for all pairs."""
     if not len(comparisons):
         return ("open", _BETTER, "Not compared.")
+    if not is_good(ranking.iloc[0]):
+        return ("open", _BETTER, f"Not asked: {_not_good(ranking)}, and by luck alone some measure is above others.")
     worse = comparisons[(comparisons["difference"] > 0) & (comparisons["p_max"] <= LEVEL)]
     controls = int(comparisons["other"].str.startswith(CONTROL).sum())
     measures = len(comparisons) - controls
@@ -117,7 +119,13 @@ def _better(ranking: pd.DataFrame, comparisons: pd.DataFrame) -> Item:
     rest = comparisons[~comparisons.index.isin(worse.index)]
     if len(worse) and len(rest):
         said += f" Not told apart from it: {_listed(rest['other'].tolist())}."
-    return ("good" if len(worse) and is_good(ranking.iloc[0]) else "open", _BETTER, said)
+    return ("good" if len(worse) else "open", _BETTER, said)
+
+
+def _not_good(ranking: pd.DataFrame) -> str:
+    """Why the best measure is not called good, as part of a sentence."""
+    best = ranking["measure"].iloc[0]
+    return f"{best} {'cannot be told from' if 'p_max' in ranking else 'was not tested against'} chance"
 
 
 def _directions(ranking: pd.DataFrame) -> list[Item]:
@@ -147,10 +155,14 @@ def _controls(
     named = str(control["measure"]).removeprefix(CONTROL)
     said = f"The best control is {named}: CMI {control[JUDGED_BY]:.3f}, τ {control['tau']:.2f}."
     pair = comparisons[comparisons["other"] == control["measure"]]
-    beaten = len(pair) and pair["difference"].iloc[0] > 0 and pair["p_max"].iloc[0] <= LEVEL
+    good = is_good(best)
+    beaten = good and len(pair) and pair["difference"].iloc[0] > 0 and pair["p_max"].iloc[0] <= LEVEL
     above = int((ranking[JUDGED_BY] > control[JUDGED_BY]).sum())
     said += f" {above} of {_scored(ranking)} have more CMI"
-    said += f"; {best['measure']} is better than it." if beaten else "; the best of them is not told apart from it."
+    if not good:
+        said += f"; whether that is more than luck is not asked: {_not_good(ranking)}."
+    else:
+        said += f"; {best['measure']} is better than it." if beaten else "; the best of them is not told apart from it."
     if "partial_rho" in ranking and not pd.isna(best["partial_rho"]):
         low, high = best["partial_rho_low"], best["partial_rho_high"]
         ends = "" if pd.isna(low) or pd.isna(high) else f" ({low:.2f} to {high:.2f})"
@@ -161,7 +173,7 @@ def _controls(
             said += f" {kept} of {_scored(ranking)} are then correlated with it more than the largest is by chance."
         elif "partial_p_max" in ranking:
             said += " These networks are too few to say whether that is more than chance."
-    grade = "good" if beaten and is_good(best) else "open"
+    grade = "good" if beaten else "open"
     return [(grade, "Is it more than training accuracy or a hyper-parameter says?", said)]
 
 

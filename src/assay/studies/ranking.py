@@ -12,7 +12,7 @@ import pandas as pd
 from assay.core.errors import AssayError
 from assay.core.limits import require_count
 from assay.core.progress import report
-from assay.studies.statistics.chance import FEWEST, against_chance
+from assay.studies.statistics.chance import FEWEST, LEVEL, against_chance
 from assay.studies.statistics.cmi import ConditionalMutualInformation, IncompleteGridWarning
 from assay.studies.statistics.grid import Array
 from assay.studies.statistics.intervals import score_measures
@@ -96,7 +96,7 @@ def rank(
         ``cmi_distinct`` against the best of all predictors by chance, and ``chance``, what 95 % of such best ones stay
         below (`against_chance`); ``expected``, ``rises`` or ``falls``; and ``direction``, whether its granulated τ
         (τ where it has none) has the expected sign: ``as expected``, ``against expectation``, ``not clear`` (its
-        interval holds 0) or ``none declared``.
+        interval holds 0, or its ``p_max`` is above 0.05 or missing) or ``none declared``.
     """
     scoring = scoring or Scoring()
     names = [str(column) for column in predictors]
@@ -147,7 +147,12 @@ def rank(
 
 
 def _directions(table: pd.DataFrame, signs: Mapping[str, int]) -> Iterable[str]:
-    """Whether each predictor has the direction that is expected of it, as far as an interval tells."""
+    """Whether each predictor that predicts the gap does so in the direction that is expected of it.
+
+    The interval of a τ is of one predictor: of many that say nothing, several point somewhere. A verdict therefore
+    takes a predictor that is better than the best of all asked is by chance.
+    """
+    good = table["p_max"] <= LEVEL if "p_max" in table else pd.Series(False, index=table.index)
     column = "granulated_tau" if "granulated_tau" in table else "tau"
     for name, sign in signs.items():
         ends = (
@@ -158,7 +163,7 @@ def _directions(table: pd.DataFrame, signs: Mapping[str, int]) -> Iterable[str]:
         low, high = (np.nan, np.nan) if ends is None else ends[0]
         if not sign:
             yield UNDECLARED
-        elif low > 0 or high < 0:
+        elif good[name] and (low > 0 or high < 0):
             yield AS_EXPECTED if (low > 0) == (sign > 0) else AGAINST
         else:
             yield UNCLEAR

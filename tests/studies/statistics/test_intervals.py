@@ -87,6 +87,17 @@ def test_a_comparison_is_the_difference_under_shared_resamples():
     assert twin["se"] < 0.01 * score_measures(nearly, GAP, statistic="pearson", draws=60)["se"].min()
 
 
+@pytest.mark.parametrize(("statistic", "most"), [("cmi_distinct", 1), ("mean_sign_error", 1), ("kendall_tau", 2)])
+def test_no_interval_of_a_difference_is_beyond_what_two_values_can_differ_by(statistic, most):
+    codes = np.indices((3, 2)).reshape(2, -1)
+    gap, *rows = np.random.default_rng(0).normal(size=(12, 6))
+    measures = {"same": gap + 0.1 * rows[0], "turned": -gap - 0.1 * rows[1]} | {f"m{i}": m for i, m in enumerate(rows)}
+    sizes = {"cmi_distinct": ConditionalMutualInformation(sizes=(1,), self_pairs=False)}
+    grid = dict(zip("ab", codes, strict=True))
+    table = compare_measures(measures, gap, grid, sizes.get(statistic, statistic), draws=60)
+    assert table[["low", "high"]].abs().max(axis=None) == most
+
+
 def test_intervals_of_tau_hold_its_known_value_about_95_times_in_100():
     """Bivariate normal numbers of correlation ½: τ = 2/π·asin ½ = ⅓."""
     rng = np.random.default_rng(0)

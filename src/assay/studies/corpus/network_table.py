@@ -28,6 +28,7 @@ from assay.studies.corpus.columns import (
     typed,
     without_number,
 )
+from assay.studies.corpus.given_gap import given_gap
 
 NETWORK, GAP, TRAIN, TEST = "network", "gap", "train_accuracy", "test_accuracy"
 ALIASES = {
@@ -99,8 +100,9 @@ def read_network_table(
 ) -> NetworkTable:
     """Read a table with one row per network: hyper-parameters, the gap or accuracies, any other numbers.
 
-    The gap is a column of its own, or training accuracy minus test accuracy. Accuracies may be percentages, where all
-    of them are. Decimal commas are read where semicolons separate the cells. A column is taken for a hyper-parameter
+    The gap is a column of its own, or training accuracy minus test accuracy; one that is the negative of that is
+    refused, and of one that is something else a note says so. Accuracies may be percentages, where all of them are.
+    Decimal commas are read where semicolons separate the cells. A column is taken for a hyper-parameter
     if it holds words or truth values, or numbers with few levels (each for two networks or more, on average), unless it
     is the same for all networks, empty for half of them, or follows from the hyper-parameters to its left. Seeds tell
     networks of one kind apart and are no hyper-parameters.
@@ -124,6 +126,7 @@ def read_network_table(
     if commas:
         notes.append(f"numbers with decimal commas: {', '.join(commas)}")
     results = _results(path, values, roles, names, notes)
+    _check_gap(path, values, roles, asked, notes)
     given = (*(asked.hyperparameters or ()), *(asked.predictors or ()))
     others = {c: v for c, v in values.items() if c in given or c not in (*roles.values(), *roles)}
     hyperparameters = _hyperparameters(path, others, asked, names, notes)
@@ -247,6 +250,28 @@ def _results(
         results[GAP] = results[TRAIN] - results[TEST]
         notes.append(f"gap is {roles[TRAIN]!r} minus {roles[TEST]!r}")
     return results
+
+
+def _check_gap(
+    path: Path, values: dict[str, pd.Series], roles: dict[str, str], asked: Columns, notes: list[str]
+) -> None:
+    """Refuse a gap that is test minus training accuracy, and say where it is another than their difference."""
+    spoken_for = {*(asked.hyperparameters or ()), *(asked.predictors or ()), *roles.values()}
+    by_name = {normal(column): column for column in reversed([c for c in values if c not in spoken_for])}
+    train = roles.get(TRAIN) or next((by_name[alias] for alias in ALIASES[TRAIN] if alias in by_name), None)
+    if GAP not in roles or TEST not in roles or train is None or not is_number(values[train]):
+        return
+    gap, test = roles[GAP], roles[TEST]
+    found = given_gap(values[gap], values[train], values[test])
+    if found is None or found.is_difference:
+        return
+    if found.is_negative:
+        raise AssayError(
+            f"{path}: {gap!r} is {test!r} minus {train!r}, and a gap is training minus test accuracy: turn its sign, "
+            "or leave the column out, and the gap is made of the accuracies"
+        )
+    like = "" if np.isnan(found.rho) else f" (rank correlation {found.rho:.2f})"
+    notes.append(f"{gap!r} is not {train!r} minus {test!r}{like}: it is taken as it is, such as for a gap of losses")
 
 
 def _hyperparameters(

@@ -128,9 +128,10 @@ def compare_measures(
 ) -> pd.DataFrame:
     """Compare every two measures: the difference of the statistic, its interval and its two-sided p.
 
-    difference ± z·se and p = 2·Φ(−|difference|/se), se the standard deviation of the difference over resamples that
-    both measures share, for the reasons given in `score_measures`, whose arguments these are. That p is of a
-    single comparison of two measures that were named beforehand.
+    difference ± z·se, within what two values of the statistic can differ by, and p = 2·Φ(−|difference|/se), se the
+    standard deviation of the difference over resamples that both measures share, for the reasons given in
+    `score_measures`, whose arguments these are. That p is of a single comparison of two measures that were named
+    beforehand.
 
     ``p_max`` holds for all pairs at once, and so for the pair of the best and any other. With d the difference of a
     pair, d^b that in resample b and d̄ their mean, p_max = (1 + #{b : max over pairs of |d^b − d̄|/se ≥ |d|/se}) /
@@ -148,7 +149,8 @@ def compare_measures(
 
     Westfall & Young 1993, §2.4 (the bootstrap of the maximum).
     """
-    names, drawn, _ = _resampled(measures, gap, hyperparameters, statistic, draws, seed, cells)
+    names, drawn, chosen = _resampled(measures, gap, hyperparameters, statistic, draws, seed, cells)
+    most = chosen.bounds[1] - chosen.bounds[0]
     if len(names) < 2:
         raise AssayError(f"measures has {len(names)}: comparing takes two or more")
     parts = []
@@ -156,6 +158,7 @@ def compare_measures(
     for a, name in enumerate(names[:-1]):
         apart = drawn[a] - drawn[a + 1 :]
         pairs = _intervals("difference", apart, confidence)
+        pairs[["low", "high"]] = pairs[["low", "high"]].clip(-most, most)
         error = pairs["se"].where(pairs["se"] > 0).to_numpy(dtype=np.float64)
         p = 2 * scipy.stats.norm.sf(pairs["difference"].abs().to_numpy() / error)
         pairs.insert(0, "measure", name)

@@ -14,6 +14,7 @@ from assay.report.document import (
     DotChart,
     Facts,
     Failure,
+    Items,
     Mark,
     Pictures,
     Section,
@@ -97,7 +98,9 @@ def _document(run: Run) -> Document:
     comparisons = _optional(run, "comparisons", ("other", "difference", "p_max"))
     combined = _optional(run, "combined", ("of", "r2", "low", "high"))
     second = _optional(run, "test_error", ("measure",))
+    doubts = about.get("doubts", [])
     sections = [
+        *([Section("To be looked at first", (Items(tuple(doubts)),))] if doubts else []),
         Section("Findings", (study_findings(ranking, comparisons, about, combined), *_forest(ranking))),
         Section("Measures", (Text(READ), Table("All statistics", ranking, NOTES, f"{FOLDER}/ranking.csv"))),
         *_more(comparisons, combined, second),

@@ -139,7 +139,8 @@ def study(
         "train": corpus.train.description,
         "test": "not given" if test is None else test.description,
         "left_out": corpus.left_out["network"].tolist(),
-        "notes": [*corpus.notes, *doubts, *done.manifest.notes],
+        "notes": corpus.notes,
+        "doubts": [*doubts, *done.manifest.notes],
     }
     known = corpus.known.loc[corpus.networks]
     known.columns = pd.Index([f"{name} (table)" if name in found else str(name) for name in known])

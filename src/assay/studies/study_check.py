@@ -22,6 +22,7 @@ from assay.runs.evaluate import cell_fingerprint
 from assay.runs.examples import Examples
 from assay.runs.pixel_range import PixelRanges
 from assay.studies.corpus.corpus import Corpus
+from assay.studies.corpus.known_accuracy import accuracy_doubts
 from assay.studies.corpus.tabled import TableCorpus
 from assay.studies.corpus.trained import TrainedCorpus
 from assay.studies.study_plan import StudyPlan, read_study_plan
@@ -106,8 +107,11 @@ def check_study_plan(
         done, failing = _check_networks(plan, untrained, problems, pixels)
         if pairs:
             problems.sentences += _by_measure(failing, plan)
+        doubts = []
+        if not untrained and not problems.sentences:
+            doubts = accuracy_doubts(plan.corpus, plan.corpus.subject(plan.corpus.networks[0]))
     problems.raise_any()
-    return CheckedStudy(plan, untrained, done, failing, pixels.sentences)
+    return CheckedStudy(plan, untrained, done, failing, [*doubts, *pixels.sentences])
 
 
 def _untrained(corpus: Corpus, place: str, problems: Collector) -> list[str]:

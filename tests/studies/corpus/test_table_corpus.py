@@ -12,7 +12,9 @@ from safetensors.torch import save_file
 
 from assay import AssayError
 from assay.core.user_code import code_in
+from assay.report.study import study_document
 from assay.studies import accuracy, load_corpus_plan, load_study_plan, study
+from assay.studies.study_check import check_study_plan
 from data_kit import write_pictures
 
 CODE = """
@@ -98,11 +100,15 @@ def test_a_network_that_is_right_far_less_often_than_its_table_says_is_doubted(f
     rewrite(folder, lambda table: table.assign(train_accuracy=said))
     plan = loaded(folder)
     with code_in(folder):
-        found = study(plan.corpus, plan.measures, plan.run, plan.scoring)[1]
-    doubts = [note for note in found.about["notes"] if "preprocess" in note]
+        done, found = study(plan.corpus, plan.measures, plan.run, plan.scoring)
+    doubts = found.about["doubts"]
     assert len(doubts) == doubted and ("preprocess" in caplog.text) == doubted
+    first = study_document(done).sections[0]
+    assert (first.title == "To be looked at first") == doubted
+    assert check_study_plan(folder / "plan.yaml").notes == doubts
     if doubted:
         assert "w2d1 is right on" in doubts[0] and "the table says 100%" in doubts[0]
+        assert first.blocks[0].items == tuple(doubts)
 
 
 def test_how_many_hyperparameters_are_given_is_said_where_it_is_not_two(folder):

@@ -15,7 +15,7 @@ _AT_ONCE = 32  # how many times what is wanted is sorted at a time, before the r
 
 _ALL = slice(None)
 _OF_NUMPY = (torch.float32, torch.float64)  # types that NumPy computes with as fast as the processor does
-_LAST = (1 << 31) - 1  # the largest number of a stimulus
+_LAST = (1 << 31) - 1  # the largest number of a stimulus, and of 32 bits
 _BYTE = 255  # what a count of bits may be while it fits into a byte
 
 
@@ -115,9 +115,11 @@ class _Kept:
     def pick(self, responses: Tensor, shown: int) -> None:
         """Collect the responses above what is kept; those of units without room for theirs are merged with it."""
         units = len(self.floor)
-        flat = np.flatnonzero(responses.numpy() > self.floor.numpy()).astype(np.int32)  # NaN is not above
+        flat = np.flatnonzero(responses.numpy() > self.floor.numpy())  # NaN is not above
         if not len(flat):
             return
+        if responses.numel() <= _LAST:
+            flat = flat.astype(np.int32)  # which NumPy divides faster
         row = flat // units
         unit = flat - row * units
         more = np.bincount(unit, minlength=units)

@@ -266,7 +266,8 @@ def test_what_a_measure_says_with_other_settings_is_another_number(tmp_path):
 
 def test_networks_without_an_interval_are_said_to_be_left_out():
     rng = np.random.default_rng(0)
-    of = {"a": clips(rng.normal(0, 9, 12)), "b": clips(rng.normal(0, 9, 12)), "c": clips(np.array([3.0]))}
+    of = {name: clips(rng.normal(0, 9, 12)) for name in "ab"}
+    of |= {"c": clips(np.array([3.0])), "d": clips(np.array([np.nan]))}  # of d there is nothing to compare
     quantity = Quantity("straightness", "change of curvature", of)
     said = sentences(Comparison((quantity,), tuple(of), {}, portraits(0.5, quantity.name)))
     assert said[-1] == "Without an interval, and so not compared: change of curvature (c)."

@@ -118,11 +118,12 @@ def sentences(comparison: Comparison) -> list[str]:
 
 
 def _unsure(comparison: Comparison) -> list[str]:
-    """The numbers of which some networks have an interval and others have none, with the names of the latter."""
+    """The numbers of which some networks have an interval and others a value alone, with the names of the latter."""
     unsure = []
     for quantity in comparison.quantities:
-        none = [name for name, one in quantity.of.items() if interval(one) is None]
-        if none and len(none) < len(quantity.of):
+        known = {name: interval(one) for name, one in quantity.of.items() if np.isfinite(one.value)}
+        none = [name for name, bounds in known.items() if bounds is None]
+        if 0 < len(none) < len(known):
             more = f" and {len(none) - MOST_NAMED} more" if len(none) > MOST_NAMED else ""
             unsure.append(f"{quantity.called} ({', '.join(none[:MOST_NAMED])}{more})")
     return unsure

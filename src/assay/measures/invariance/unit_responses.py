@@ -79,6 +79,9 @@ class UnitResponses:
         self.sums = sums
         self.finite: Array = (extreme[1].isfinite() & extreme[-1].isfinite()).cpu().numpy()
         """Whether each unit only ever gave finite responses."""
+        finite = torch.from_numpy(self.finite).to(extreme[1].device)
+        self.fires = {sign: (values >= values[asked - 1]) & finite for sign, (values, _) in largest.items()}
+        """For each sign, whether each unit fires on the stimuli of its largest responses; kept × units."""
 
     @property
     def signs(self) -> list[int]:
@@ -96,17 +99,12 @@ class UnitResponses:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray((1 - first**2 / second) / (1 - 1 / self.n))
 
-    def fires(self, sign: int) -> Tensor:
-        """Whether each unit fires on the stimuli of its largest responses; kept × units."""
-        values, _ = self.largest[sign]
-        return (values >= values[self.asked - 1]) & torch.from_numpy(self.finite).to(values.device)
-
     def near(self, sign: int, near_max: int | float, eligible: Array) -> tuple[NearMaximal, Array]:
         """The near-maximal stimuli Z of each unit, of those eligible; and which units have more ties than were kept.
 
         Those units come out with no pairs: their responses must be looked at again (see `near_from_responses`).
         """
-        (values, stimuli), fires = self.largest[sign], self.fires(sign)
+        (values, stimuli), fires = self.largest[sign], self.fires[sign]
         kth, low, high = values[self.asked - 1], -self.extreme[-sign], self.extreme[sign]
         beyond = fires.all(0) & (self.n > len(values))
         counted = torch.where(kth == high, self.reached[sign], -1)
@@ -146,7 +144,7 @@ class UnitResponses:
             trajectories: T(z) of every stimulus.
             details: Whether to keep on which stimuli of T(z) the unit fires.
         """
-        (values, stimuli), fires = self.largest[sign], self.fires(sign)
+        (values, stimuli), fires = self.largest[sign], self.fires[sign]
         table = torch.from_numpy(trajectories).to(values.device)
         unit, stimulus = (torch.from_numpy(a).to(values.device).long() for a in (near.unit, near.stimulus))
         local = torch.empty(len(unit), dtype=torch.float64, device=values.device)

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -14,6 +11,7 @@ from assay.broad.systems.learners.text_learner import MatrixLearner, denoising_t
 from assay.broad.systems.saved_learner import load_learner, save_learner
 from assay.networks import StackedAutoencoder, StackedDenoisingAutoencoder
 from assay.training import Greedy
+from memory_kit import told_by
 
 RNG = np.random.default_rng(0)
 DENSE = RNG.poisson(0.3, (90, 12)).astype(np.float64)
@@ -98,7 +96,6 @@ def test_learning_from_rows_made_dense_when_asked_for_is_learning_from_all_of_th
 def test_learning_from_a_wide_sparse_matrix_takes_less_memory_than_its_dense_copy():
     """A dense copy of 20,000 × 4,000 values takes 320 MB; learning and representing take less."""
     code = """
-import resource, sys
 import numpy as np
 from scipy import sparse
 from assay.broad.systems.learners.text_learner import sparse_autoencoder_text
@@ -107,13 +104,11 @@ cells = 20_000 * 20  # drawn one by one: scipy would shuffle all 80 million plac
 places = rng.integers(20_000, size=cells), rng.integers(4_000, size=cells)
 X = sparse.csr_matrix((rng.random(cells, dtype=np.float32), places), shape=(20_000, 4_000))
 learner = sparse_autoencoder_text(inputs=4_000, hidden=(4,), samples=20_000, epochs=1)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 learner.fit(X).transform(X)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+print(json.dumps(peak() - before))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    grown = int(done.stdout) * (1 if sys.platform == "darwin" else 1024)
-    assert grown < 0.75 * 20_000 * 4_000 * 4
+    assert told_by(code) < 0.75 * 20_000 * 4_000 * 4
 
 
 def test_the_matrix_is_never_dense_as_a_whole(monkeypatch):

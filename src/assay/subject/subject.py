@@ -278,7 +278,7 @@ class Subject:
         while True:
             copied = known.overwritten | self._also_overwritten
             recording = Recording(copied, inputs)
-            self._run(ready, wanted, recording.keep, out_of_place=known.out_of_place)
+            self._run(ready, wanted, recording.keep, kept=True)
             changed = recording.changed()
             if not changed:
                 return {layer: recording.kept[layer].detach() for layer in wanted}
@@ -310,13 +310,13 @@ class Subject:
             for layer, output in recorded.items():
                 visitor(layer, output)
         else:
-            self._run(ready, wanted, Distinct(self.name, visitor, again) if again else visitor)
+            self._run(ready, wanted, Distinct(self.name, visitor, again) if again else visitor, kept=False)
 
     def __call__(self, batch: Batch) -> Any:
         """Show a batch, and return the network's whole output as the module returns it."""
         ready = self._prepare(batch)
         known = self._known(ready)
-        with taking(self.name, ready), self.network.undisturbed():
+        with taking(self.name, ready), self.network.undisturbed(in_place=not self.compile):
             if self.compile:
                 return self._passes.whole(ready, known, lambda: self.network.forward(ready, known.writes_input))
             output = self.network.forward(ready, known.writes_input)
@@ -366,8 +366,8 @@ class Subject:
                 self._dry_run = dry_run(self.network, first)
         return self._dry_run
 
-    def _run(self, ready: Any, wanted: Sequence[str], visitor: Visitor, out_of_place: bool = False) -> None:
-        """Make one pass over a prepared batch, with hooks on the wanted layers only, stopped after the last of them."""
+    def _run(self, ready: Any, wanted: Sequence[str], visitor: Visitor, *, kept: bool) -> None:
+        """Make one pass over a batch, with hooks on the wanted layers only, whose outputs are kept, or looked at."""
         known = self._known(ready)
         left = set(wanted)
         visitor_errors: list[BaseException] = []
@@ -385,7 +385,7 @@ class Subject:
 
         with (
             taking(self.name, ready, visitor_errors),
-            self.network.undisturbed(out_of_place),
+            self.network.undisturbed(out_of_place=kept and known.out_of_place, in_place=not kept),
             layer_hooks(self.module, map(module_path, wanted), after),
         ):
             try:

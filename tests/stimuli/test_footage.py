@@ -96,7 +96,7 @@ def test_real_videos_are_read_at_a_size(shared_data):
     [
         (lambda folder: load_kitti(folder), "holds no drive of KITTI's part 'train'"),
         (lambda folder: load_kitti(folder, "valid"), "unknown part='valid'"),
-        (lambda folder: load_footage(folder), "no sub-folder of pictures and no video"),
+        (lambda folder: load_footage(folder), "no sub-folder of pictures, no video"),
         (lambda folder: load_footage(folder, (0, 8)), "size=(0, 8)"),
         (lambda folder: load_footage(folder / "absent"), "does not exist"),
     ],

@@ -3,9 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from PIL import Image
+from torch import nn
 
-from assay import AssayError
-from assay.stimuli import ArrayClip, Sequences, load_sequences
+from assay import AssayError, Straightness, Subject
+from assay.stimuli import ArrayClip, NaturalVideo, Sequences, as_sequences, load_footage, load_sequences
 
 
 def write_frames(folder, n=4, size=(12, 8), mode="L", seed=0):
@@ -72,6 +73,46 @@ def test_frames_play_in_the_order_of_their_numbers(tmp_path):
     assert [round(f[0, 0, 0] * 255) for f in clip.frames()] == list(range(1, 13))
 
 
+def test_a_folder_of_arrays_is_a_clip_each(tmp_path):
+    rng = np.random.default_rng(0)
+    one, two = rng.random((6, 4, 5), np.float32), rng.integers(0, 256, (6, 4, 5, 3), np.uint8)
+    np.save(tmp_path / "one.npy", one)
+    np.savez(tmp_path / "more.npz", two=two, several=np.stack([one[:, None]] * 2))
+    clips = {clip.name: np.stack(list(clip.frames())) for clip in load_sequences(tmp_path, start=1, step=2)}
+    assert list(clips) == ["two", "several 0", "several 1", "one"]
+    np.testing.assert_array_equal(clips["one"], one[1::2, None])
+    np.testing.assert_array_equal(clips["several 1"], one[1::2, None])
+    np.testing.assert_array_equal(clips["two"], np.float32(two[1::2].transpose(0, 3, 1, 2)) / 255)
+    assert as_sequences(tmp_path).fingerprint == load_sequences(tmp_path).fingerprint
+    with pytest.raises(AssayError, match=r"one.npy holds arrays of 1×4×5, which are used as they are .* size=3"):
+        load_sequences(tmp_path / "one.npy", size=3)
+    with pytest.raises(AssayError, match="holds the array 'two': footage is read from pictures and videos"):
+        load_footage(tmp_path)
+
+
+def test_an_array_beside_pictures_or_videos_is_no_clip(tmp_path):
+    write_frames(tmp_path / "a")
+    np.save(tmp_path / "labels.npy", np.arange(3))
+    assert [clip.name for clip in load_sequences(tmp_path)] == ["a"]
+
+
+def test_a_sub_folder_of_clips_is_a_scene_whose_clips_are_drawn_together(tmp_path):
+    write_frames(tmp_path / "alone", n=12)
+    write_frames(tmp_path / "park" / "morning", n=12, seed=1)
+    write_frames(tmp_path / "park" / "evening", n=12, seed=2)
+    (tmp_path / "street").mkdir()
+    np.save(tmp_path / "street" / "cars.npy", np.random.default_rng(0).random((12, 8, 12)))
+    (tmp_path / "empty" / "too" / "deep").mkdir(parents=True)
+    sequences = load_sequences(tmp_path)
+    scenes = {"alone": "", "park evening": "park", "park morning": "park", "street cars": "street"}
+    assert {clip.name: clip.scene for clip in sequences} == scenes
+    assert [clip.scene for clip in sequences.pixel_fade()] == list(scenes.values())
+    blocks = NaturalVideo({"walking": sequences}, whitened=False).blocks("walking")
+    assert len(np.unique(blocks)) == 3
+    table = Straightness(sequences)(Subject(nn.Sequential(nn.Flatten(), nn.ReLU())))
+    assert table.groupby("sequence")["scene"].first().to_dict() == {name: of or name for name, of in scenes.items()}
+
+
 def test_batches_cross_clips_and_end_where_the_shape_changes():
     rng = np.random.default_rng(0)
     sequences = Sequences.of(a=rng.random((4, 6, 6)), b=rng.random((3, 6, 6)), c=rng.random((2, 5, 5)))
@@ -92,7 +133,7 @@ def test_fingerprints_follow_content_and_how_it_is_read(tmp_path):
     ("make", "message"),
     [
         (lambda p: load_sequences(p / "nowhere"), "does not exist"),
-        (lambda p: load_sequences(p), "holds no sub-folder of pictures and no video"),
+        (lambda p: load_sequences(p), "holds no sub-folder of pictures, no video"),
         (lambda p: load_sequences(p, color="blue"), "color='blue' is not"),
         (lambda p: load_sequences(p, size=0), "size=0 is not a positive"),
         (lambda p: Sequences(()), "no sequences"),

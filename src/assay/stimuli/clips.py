@@ -70,6 +70,7 @@ class FrameFolder(Clip):
     paths: tuple[Path, ...]
     size: int | tuple[int, int] | None = None
     color: Color | None = None
+    scene: str = ""
 
     def frames(self) -> Iterator[Array]:
         """Read and resize the pictures, one at a time."""
@@ -97,6 +98,7 @@ class ArrayClip(Clip):
     name: str
     array: Array
     condition: str = "natural"
+    scene: str = ""
 
     def __post_init__(self) -> None:
         array = as_array(self.array, f"clip {self.name!r}")

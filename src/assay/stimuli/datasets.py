@@ -14,7 +14,8 @@ import torch
 from assay.core.errors import AssayError, shown
 from assay.core.reading import reading, require_room, visible
 from assay.stimuli.as_asked import require_as_asked
-from assay.stimuli.clips import ArrayClip, Clip, FrameFolder
+from assay.stimuli.clip_files import clips_of_arrays
+from assay.stimuli.clips import Clip, FrameFolder
 from assay.stimuli.images import Images
 from assay.stimuli.labelled import Labelled, load_labelled
 from assay.stimuli.picture_files import Size, class_folders, picture_names, pictures_in, require_size
@@ -181,10 +182,7 @@ def _sequences(sequences: Any, size: Size | None, color: Color | None, limit: in
     if isinstance(sequences, Clip):
         return Sequences((sequences,))
     if isinstance(sequences, (str, Path)):
-        path = _existing(sequences, argument, _SEQUENCES)
-        if path.suffix.lower() not in ARRAY_SUFFIXES:
-            return load_sequences(path, size, color)
-        return Sequences(tuple(_clips({name or path.stem: a for name, a in file_arrays(path).items()})), str(path))
+        return load_sequences(_existing(sequences, argument, _SEQUENCES), size, color)
     if isinstance(sequences, Mapping):
         return Sequences(tuple(_clips(sequences)))
     if isinstance(sequences, (np.ndarray, torch.Tensor)):
@@ -315,26 +313,12 @@ _NAMED_ARRAYS = (
 
 
 def _clips(clips: Mapping[Any, Any]) -> Iterator[Clip]:
-    """Yield clips of arrays by name; an array of several clips yields each, with its number."""
+    """Yield clips, and clips of arrays, by name."""
     for name, given in clips.items():
         if isinstance(given, Clip):
             yield given
-            continue
-        array = as_array(given, f"clip {name!r}")
-        if array.ndim == 5:
-            yield from (ArrayClip(f"{name} {i}", _frames_first(clip)) for i, clip in enumerate(array))
         else:
-            yield ArrayClip(str(name), _frames_first(array))
-
-
-def _frames_first(array: Array) -> Array:
-    """Return frames T×H×W×C or C×T×H×W as T×C×H×W, where the shape leaves no doubt; others stay as they are."""
-    channels = [axis for axis, length in enumerate(array.shape) if length in (1, 3)]
-    if array.ndim != 4 or 1 in channels or not channels:
-        return array
-    if channels == [0]:
-        return array.swapaxes(0, 1)
-    return array.transpose(0, 3, 1, 2) if channels == [3] else array
+            yield from clips_of_arrays({name: given})
 
 
 def _existing(path: str | Path, argument: str, wanted: str) -> Path:

@@ -85,8 +85,9 @@ def load_footage(
     _require_size(size)
     footage: dict[str, Tensor] = {}
     for clip in load_sequences(folder, names=names, start=start, stop=stop, step=step):
-        if isinstance(clip, Video | FrameFolder):
-            footage[clip.name] = _gathered(clip.name, clip.pictures(), size)
+        if not isinstance(clip, Video | FrameFolder):
+            raise AssayError(f"{folder} holds the array {clip.name!r}: footage is read from pictures and videos")
+        footage[clip.name] = _gathered(clip.name, clip.pictures(), size)
     return footage
 
 

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from assay.core.errors import AssayError, nearest, shown
 from assay.core.fingerprint import fingerprint
-from assay.core.names import require_writable, writable
-from assay.core.reading import is_there, reading, visible
-from assay.stimuli.clips import ArrayClip, Clip, FrameFolder
+from assay.core.names import require_writable
+from assay.core.reading import is_there
+from assay.stimuli.clip_files import ClipFiles, listed
+from assay.stimuli.clips import ArrayClip, Clip
 from assay.stimuli.fades import ContrastFade, PixelFade
-from assay.stimuli.pictures import SUFFIXES, Array, Color
+from assay.stimuli.pictures import Array, Color
+from assay.stimuli.stacking import ARRAY_SUFFIXES
 from assay.stimuli.thumbnails import stimuli_as_html
-from assay.stimuli.video import VIDEO_SUFFIXES, Video
+from assay.stimuli.video import VIDEO_SUFFIXES
 
 
 @dataclass(frozen=True)
@@ -122,15 +122,16 @@ def load_sequences(
     stop: int | None = None,
     step: int = 1,
 ) -> Sequences:
-    """Load sequences from a folder, or from one video file.
+    """Load sequences from a folder, or from one video file or file of arrays.
 
-    In the folder, every sub-folder of pictures and every video file is one clip; if the folder itself holds
-    pictures, they are one clip.
+    In the folder, every sub-folder of pictures, every video file and every clip of an ``.npy`` or ``.npz`` file is one
+    clip; if the folder itself holds pictures, they are one clip. A sub-folder of such clips is a *scene*: its clips,
+    called by its name and theirs, resemble each other, and intervals draw them together.
 
     Args:
-        folder: The folder, or the video file.
+        folder: The folder, or the file.
         size: Size to resize frames to (LANCZOS): an integer for the central square, (height, width) for the whole
-            frame.
+            frame. Arrays are used as they are: to ask for another size than theirs is an error.
         color: ``"grey"`` or ``"rgb"``; by default frames stay as stored. Grey frames become rgb by repeating.
         names: Load only the clips of these names.
         start: First frame of each clip to show.
@@ -147,24 +148,12 @@ def load_sequences(
         raise AssayError(f"size={size!r} is not a positive number of pixels, or (height, width)")
     if step < 1 or start < 0:
         raise AssayError(f"start={start}, step={step}: start must be at least 0 and step at least 1")
-    window: dict[str, Any] = {"start": start, "stop": stop, "step": step}
-    clips: list[Clip] = []
-    if folder.is_file():
-        if folder.suffix.lower() not in VIDEO_SUFFIXES:
-            raise AssayError(f"{folder} is not a folder of sequences or a video ({_listed(VIDEO_SUFFIXES)})")
-        clips.append(Video(writable(folder.stem), folder, size, color, **window))
-    else:
-        with reading(folder):
-            inside = visible(folder.iterdir(), folder)
-        for place in [folder, *inside]:
-            if place.is_dir():
-                frames = sorted(_pictures(place), key=_natural)[start:stop:step]
-                if frames:
-                    clips.append(FrameFolder(place.name, tuple(frames), size, color))
-            elif place.suffix.lower() in VIDEO_SUFFIXES:
-                clips.append(Video(writable(place.stem), place, size, color, **window))
+    clips = ClipFiles(size, color, slice(start, stop, step)).of(folder)
     if not clips:
-        raise AssayError(f"{folder} holds no sub-folder of pictures and no video ({_listed(VIDEO_SUFFIXES)})")
+        raise AssayError(
+            f"{folder} holds no sub-folder of pictures, no video ({listed(VIDEO_SUFFIXES)}) and no arrays of frames "
+            f"({listed(ARRAY_SUFFIXES)})"
+        )
     if names is not None:
         wanted = list(names)
         known = {c.name: c for c in clips}
@@ -173,16 +162,3 @@ def load_sequences(
                 raise AssayError(f"no clip {name!r} in {folder}{nearest(name, known)}")
         clips = [known[name] for name in wanted]
     return Sequences(tuple(clips), str(folder))
-
-
-def _pictures(folder: Path) -> Iterator[Path]:
-    return (p for p in visible(folder.iterdir(), folder) if p.suffix.lower() in SUFFIXES and p.is_file())
-
-
-def _natural(path: Path) -> list[tuple[int, int, str]]:
-    """Return a sort key that puts frame 2 before frame 10, whether or not their numbers are padded with zeros."""
-    return [(1, int(w), "") if w.isdigit() else (0, 0, w) for w in re.split(r"(\d+)", path.name) if w]
-
-
-def _listed(suffixes: Iterable[str]) -> str:
-    return ", ".join(sorted(suffixes))

@@ -29,6 +29,7 @@ class Video(Clip):
     start: int = 0
     stop: int | None = None
     step: int = 1
+    scene: str = ""
 
     def frames(self) -> Iterator[Array]:
         """Decode and resize the frames, one at a time; see `pictures`."""

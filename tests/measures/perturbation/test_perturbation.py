@@ -15,6 +15,8 @@ from assay.core.determinism import reproducible
 from assay.measures.perturbation import curves as perturbed
 from assay.measures.perturbation.curves import batches, show_perturbed
 from assay.networks import VGG, small_resnet
+from assay.stats.differences import difference
+from assay.stats.evidence import Evidence
 from assay.stimuli import Labelled, Mixup, Noise, Transformed
 
 
@@ -436,3 +438,17 @@ def test_predictors_are_the_scores_by_name():
         and found["gi inter ℓ=1"]
         == table.query("quantity == 'gi' and perturbation == 'inter' and layer == '1'")["value"].item()
     )
+
+
+def test_intervals_of_differences_of_scores_end_where_scores_do():
+    """Of two Gi-scores, which lie between 0 and 1, none is above another by more than 1."""
+    data = pictures(12)
+    ideal, blind = (
+        Evidence("Gi", value, draws=np.r_[np.full(60, value), 0.5], n=12, least=0.0, most=1.0) for value in (0.0, 1.0)
+    )
+    apart = difference(blind, ideal)
+    assert apart is not None and apart.value == 1 and apart.interval()[1] == 1.0
+    measure = PerturbationResponse(data, magnitudes=3, bootstrap=100)
+    found = measure.evidence(measure.measured(network("vgg", data)))
+    assert {(one.least, one.most) for one in found} == {(0.0, 1.0)}
+    assert [one.proportion for one in found] == ["mean accuracy" in one.quantity for one in found]

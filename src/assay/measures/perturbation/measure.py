@@ -157,10 +157,12 @@ class PerturbationResponse(Measure):
                 shown = f"Gi-score (Gini) under {of}" if quantity == "gi" else f"mean accuracy under {of}"
                 draws = measured.draws.get(int(str(number)), np.zeros(0))
                 value, n = float(row["value"]), int(row["n"])
-                is_mean = quantity == "mean accuracy"
                 evidence.append(
-                    Evidence(shown, value, "", better, {}, draws, n, str(row["status"]), proportion=is_mean)
-                )
+                    Evidence(
+                        shown, value, "", better, {}, draws, n, str(row["status"]),
+                        proportion=quantity == "mean accuracy", least=0.0, most=1.0,
+                    )
+                )  # fmt: skip
         return evidence
 
     def curves(self, subject: Subject) -> dict[tuple[Perturbation, Depth], Curve]:

@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook
+from torch.overrides import TorchFunctionMode
 
 from assay import Subject
-from assay.subject.in_place import activations_in_place
+from assay.subject.in_place import writing_over
 
 ACTIVATIONS = [nn.ReLU(), nn.ReLU6(), nn.LeakyReLU(0.1), nn.Hardtanh(-0.2, 0.3)]
 BEFORE = [nn.Linear(6, 4), nn.Conv1d(2, 3, 3), nn.ConvTranspose1d(2, 3, 3), nn.BatchNorm1d(2), nn.LayerNorm(6)]
@@ -40,9 +41,9 @@ def require_as_recorded(network: nn.Module, batch: Tensor) -> dict[str, int]:
     assert list(values) == list(recorded)
     for layer, output in recorded.items():
         assert torch.equal(values[layer], output), layer
-    whole = Subject(network)(batch)
-    for a, b in zip(whole if isinstance(whole, list) else [whole], as_list(before.eval()(batch)), strict=True):
-        assert torch.equal(a, b)
+    with torch.no_grad():
+        for a, b in zip(as_list(Subject(network)(batch)), as_list(before.eval()(batch)), strict=True):
+            assert torch.equal(a, b)
     assert all("forward" not in vars(module) for module in network.modules())
     assert not any(getattr(module, "inplace", False) for module in network.modules())
     return places
@@ -109,13 +110,6 @@ class Remembering(nn.Conv1d):
         return self.kept
 
 
-class Backwards(nn.Sequential):
-    """Runs its children in another order."""
-
-    def __iter__(self):
-        return iter(list(super().__iter__())[::-1])
-
-
 class Residual(nn.Sequential):
     """A sequence whose forward adds its input."""
 
@@ -123,56 +117,116 @@ class Residual(nn.Sequential):
         return x + super().forward(x)
 
 
-class Same(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return x
-
-
-class AddsBeforeAndAfter(nn.Module):
-    """The sequence begins with an activation, whose input the network reads again."""
+class ListensToItself(nn.Module):
+    """Takes features from a sequence by a hook that it sets for the pass, as content losses do."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.conv = nn.Conv1d(2, 2, 3, padding=1)
-        self.stack = nn.Sequential(nn.ReLU(), nn.Conv1d(2, 2, 3, padding=1))
+        self.stack = nn.Sequential(nn.Conv1d(2, 2, 3, padding=1), nn.ReLU())
 
     def forward(self, x: Tensor) -> Tensor:
-        x = self.conv(x)
-        return x + self.stack(x)
+        kept: list[Tensor] = []
+        handle = self.stack[0].register_forward_hook(lambda module, args, output: kept.append(output))
+        x = self.stack(x)
+        handle.remove()
+        return x - kept[0]
 
 
-class KeepsOneOfThree(nn.Module):
-    """An identity between a kept output and an activation: what the identity returns is not new."""
+class TrainsACopy(nn.Module):
+    """Runs a copy of a sequence with other weights, as training at test time does."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.conv = nn.Conv1d(2, 2, 3, padding=1)
-        self.stack = nn.Sequential(Same(), nn.ReLU())
+        self.stack = nn.Sequential(nn.Conv1d(2, 2, 3, padding=1), nn.ReLU())
 
     def forward(self, x: Tensor) -> Tensor:
-        x = self.conv(x)
-        return x - self.stack(x)
+        other = copy.deepcopy(self.stack)
+        other[0].weight.mul_(2)
+        return other(x)
 
 
 def remembering() -> nn.Module:
     return nn.Sequential(Remembering(2, 2, 3, padding=1), nn.ReLU(), Remembering(2, 2, 3, padding=1), nn.ReLU())
 
 
-def backwards() -> nn.Module:
-    return Backwards(nn.ReLU(), nn.Conv1d(2, 2, 3, padding=1), nn.ReLU())
-
-
 def residual() -> nn.Module:
     return Residual(nn.ReLU(), nn.Conv1d(2, 2, 3, padding=1))
 
 
-ODD = [KeepsAll, SharesItsActivation, remembering, backwards, residual, AddsBeforeAndAfter, KeepsOneOfThree]
+def replaced() -> nn.Module:
+    """A convolution whose method somebody has replaced, to keep what it computes."""
+    network = nn.Sequential(nn.Conv1d(2, 2, 3, padding=1), nn.ReLU(), nn.Conv1d(2, 2, 3, padding=1))
+    before: list[Tensor] = []
+
+    def first_of_all(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        before.append(nn.functional.conv1d(x, weight, bias, padding=1))
+        return before[-1] + before[0].mean()
+
+    network[0]._conv_forward = first_of_all
+    return network
+
+
+ODD = [KeepsAll, SharesItsActivation, ListensToItself, TrainsACopy, remembering, residual]
 
 
 @pytest.mark.parametrize("kind", ODD, ids=lambda kind: kind.__name__)
-def test_what_somebody_reads_again_is_not_written_over(kind):
+def test_where_other_code_runs_nothing_is_written_over(kind):
     torch.manual_seed(0)
-    require_as_recorded(kind(), inputs())
+    network = kind()
+    assert writing_over(network) is network
+    require_as_recorded(network, inputs())
+
+
+def test_code_that_somebody_put_in_place_of_torchs_own_is_not_trusted():
+    network = replaced()
+    assert writing_over(network) is network
+    Subject(network)(inputs())
+    network = nn.Sequential(nn.Linear(6, 2), nn.ReLU())
+    network[1].forward = lambda x: x.relu()
+    assert writing_over(network) is network
+
+
+@pytest.mark.parametrize("channels_last", [True, False])
+def test_where_an_axis_has_length_1_the_order_in_memory_stays_that_of_new_memory(channels_last):
+    """A ReLU gives new memory the usual order there; in place it would keep another, and later layers round by it."""
+    torch.manual_seed(0)
+    network = nn.Sequential(
+        nn.Conv2d(3, 1, 3), nn.LeakyReLU(0.1), nn.Conv2d(1, 4, 1), nn.GroupNorm(2, 4), nn.ReLU(), nn.Conv2d(4, 8, 1)
+    ).eval()
+    x = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(1))
+    subject = Subject(network, channels_last=channels_last)
+    strides = {}
+    subject.visit(x, lambda layer, output: strides.__setitem__(layer, output.stride()))
+    ready = x.to(memory_format=torch.channels_last) if channels_last else x
+    with torch.no_grad():
+        assert torch.equal(subject(x), subject.module(ready))
+        for place, module in enumerate(subject.module.children()):
+            ready = module(ready)
+            assert strides[str(place)] == ready.stride()
+
+
+def test_a_visitor_may_run_the_networks_own_modules_and_copies_of_it():
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Conv1d(2, 2, 3), nn.ReLU(), nn.Linear(4, 3)).eval()
+    other = nn.Sequential(nn.Conv1d(2, 2, 3), network[1]).eval()
+    batch, compared = inputs(), []
+    with torch.no_grad():
+        whole = network(batch)
+
+    def visit(layer: str, output: Tensor) -> None:
+        before = other[0](batch)
+        again = before + other[1](before)
+        compared.append(torch.equal(again, other[0](batch) + before.relu()))
+        copied = copy.deepcopy(network)
+        for handles in (module._forward_hooks for module in copied.modules()):
+            handles.clear()
+        nn.init.zeros_(copied[2].weight)
+        compared.append(torch.equal(copied(batch), copied[2].bias.expand(5, 2, 3)))
+        compared.append(network[1].inplace is False)
+
+    Subject(network).visit(batch, visit)
+    assert len(compared) == 9 and all(compared)
+    assert torch.equal(Subject(network)(batch), whole)
 
 
 def test_what_a_hook_keeps_is_not_written_over():
@@ -198,24 +252,40 @@ def test_what_a_hook_keeps_is_not_written_over():
     assert torch.equal(kept[-5], first) and torch.equal(kept[-3], second)
 
 
+class Keeping(TorchFunctionMode):
+    """Keeps what every convolution returns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: list[Tensor] = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        output = func(*args, **(kwargs or {}))
+        if func is torch.conv1d:
+            self.kept.append(output)
+        return output
+
+
+def test_what_a_mode_of_torch_keeps_is_not_written_over():
+    network = nn.Sequential(nn.Conv1d(2, 2, 3), nn.ReLU(), nn.Flatten()).eval()
+    batch = inputs()
+    subject = Subject(network)
+    subject(batch)
+    with Keeping() as mode:
+        subject(batch)
+    with torch.no_grad():
+        assert torch.equal(mode.kept[-1], network[0](batch))
+
+
 def test_after_an_error_the_network_is_as_it_was():
     network = nn.Sequential(nn.Conv1d(2, 2, 3), nn.ReLU(), nn.Linear(4, 3))
+    subject = Subject(network)
+    before = subject.fingerprint
 
     def fail(layer: str, output: Tensor) -> None:
-        assert network[1].inplace == (layer == "1")
         if layer == "1":
             raise KeyError(layer)
 
     with pytest.raises(KeyError):
-        Subject(network).visit(inputs(), fail)
-    assert "forward" not in vars(network) and network[1].inplace is False
-
-
-def test_a_sequence_inside_the_block_runs_in_place_and_after_it_no_longer():
-    network = nn.Sequential(nn.Linear(6, 4), nn.ReLU())
-    with torch.no_grad(), activations_in_place(network.modules()):
-        with activations_in_place(network.modules()):  # a pass inside a pass leaves it to the outer one
-            assert "forward" in vars(network)
-        assert "forward" in vars(network)
-        network(inputs())
-    assert "forward" not in vars(network)
+        subject.visit(inputs(), fail)
+    assert subject.fingerprint == before and not any(module._forward_hooks for module in network.modules())

@@ -1,4 +1,4 @@
-"""Activations in place where nothing else can read what they overwrite: the same numbers, in half of the memory.
+"""Activations in place where nothing else can read what they overwrite: the same numbers in less new memory.
 
 On a CPU new memory may cost more than the layer that fills it. In a pass whose outputs are looked at as they come and
 are not kept, ``nn.Sequential`` may let a ReLU write over what the convolution before it returned.
@@ -6,13 +6,15 @@ are not kept, ``nn.Sequential`` may let a ReLU write over what the convolution b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from itertools import pairwise
+import copy
+from functools import partial
 from typing import Any, Final
 
-from torch import nn
-from torch.nn.modules import module as of_all
+import torch
+from torch import Tensor, nn
+from torch.nn.modules import module as of_all_modules
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 _NEW: Final = (
     nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d,
@@ -23,63 +25,76 @@ _SAME: Final = (nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.Hardtanh)
 """Activations that compare and at most multiply: wherever they write, the numbers are the same."""
 
 
-@contextmanager
-def activations_in_place(modules: Iterable[nn.Module]) -> Iterator[None]:
-    """Let each ``nn.Sequential`` run its activations in place, inside the block, where it alone has their input.
+def writing_over(module: nn.Module) -> nn.Module:
+    """The same network, with activations that write over what the module before them returned.
 
-    That is where the activation follows a module that returns new memory, and neither has hooks, in which somebody
-    could keep what it returns. Code that calls the children of an ``nn.Sequential`` itself is not touched.
+    That is done for an ``nn.Sequential`` all of whose modules are torch's own and have no hooks yet: then no other code
+    runs in a pass, and what is between two modules is the sequence's alone. Any other network is returned as it is.
+    The sequences and activations are shallow copies, which share weights and hooks with the network's own; those stay
+    untouched.
 
     Args:
-        modules: All modules of a network; afterwards they are as they were.
+        module: The network.
+
+    Example:
+        >>> network = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+        >>> x, seen = torch.ones(1, 2), []
+        >>> same = writing_over(network)
+        >>> hook = network[0].register_forward_hook(lambda module, args, output: seen.append(output))
+        >>> with torch.no_grad():
+        ...     same(x) is seen[0], torch.equal(same(x), network(x))
+        (True, True)
     """
-    changed: list[nn.Sequential] = []
-    try:
-        for module in modules:
-            if isinstance(module, nn.Sequential) and (activations := _alone_with_their_input(module)):
-                vars(module)["forward"] = _forward(module, activations)
-                changed.append(module)
-        yield
-    finally:
-        for module in changed:
-            del vars(module)["forward"]
+    if type(module) is nn.Sequential and not _watched() and all(map(_is_plain, module.modules())):
+        return _sequence(module)
+    return module
 
 
-def _alone_with_their_input(sequence: nn.Sequential) -> set[int]:
-    """The places in a sequence of activations whose input only the sequence has."""
-    kind = type(sequence)
-    if kind.forward is not nn.Sequential.forward or kind.__iter__ is not nn.Sequential.__iter__:
-        return set()
-    if "forward" in vars(sequence) or of_all._global_forward_hooks or of_all._global_forward_pre_hooks:
-        return set()
-    return {
-        place
-        for place, (before, activation) in enumerate(pairwise(sequence), start=1)
-        if _is_plain(before, _NEW) and _is_plain(activation, _SAME) and not activation.inplace
-    }
+def _watched() -> bool:
+    """Whether code of anybody's sees what all modules or functions return."""
+    hooks = of_all_modules._has_any_global_hook()  # type: ignore[no-untyped-call]
+    modes = _get_current_function_mode_stack()  # type: ignore[no-untyped-call]
+    return bool(hooks or modes or _get_current_dispatch_mode_stack())
 
 
-def _is_plain(module: nn.Module, kinds: tuple[type[nn.Module], ...]) -> bool:
-    """Whether a module is of one of some kinds, and nobody has changed what it does or listens to it."""
-    listens = module._forward_hooks or module._forward_pre_hooks
-    return type(module) in kinds and not listens and "forward" not in vars(module)
+def _is_plain(module: nn.Module) -> bool:
+    """Whether a module runs torch's own code, which nobody has replaced, and no hooks."""
+    kind = type(module)
+    of_torch = all(of.startswith("torch.nn.modules.") for of in (kind.__module__, kind.forward.__module__))
+    replaced = any(callable(getattr(kind, name, None)) for name in vars(module)) or module._compiled_call_impl
+    hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
+    return of_torch and not replaced and not any(hooks)
 
 
-def _forward(sequence: nn.Sequential, in_place: set[int]) -> Callable[[Any], Any]:
-    """What a sequence does, with the activations at some places in place."""
+def _sequence(sequence: nn.Sequential) -> nn.Sequential:
+    """A copy of a sequence with copies of those of its activations that follow new memory."""
+    same = copy.copy(sequence)
+    before: nn.Module | None = None
+    children: dict[str, nn.Module | None] = {}
+    for name, child in sequence._modules.items():
+        if type(child) is nn.Sequential:
+            children[name] = _sequence(child)
+        elif type(child) in _SAME and type(before) in _NEW and not getattr(child, "inplace", False):
+            children[name] = _overwriting(child)
+        else:
+            children[name] = child
+        before = child
+    vars(same)["_modules"] = children
+    return same
 
-    def forward(input: Any) -> Any:
-        for place, module in enumerate(sequence):
-            input = _in_place(module, input) if place in in_place else module(input)
-        return input
 
-    return forward
+def _overwriting(activation: nn.Module) -> nn.Module:
+    """A copy of an activation that writes over its input, unless its output would lie in memory in another order."""
+    same = copy.copy(activation)
+    vars(same)["forward"] = partial(_write_over, same)
+    return same
 
 
-def _in_place(activation: Any, input: Any) -> Any:
-    """What an activation returns when it writes over its input, in this call and no other."""
-    activation.inplace = True
-    try:
-        return activation(input)
-    finally:
-        activation.inplace = False
+def _write_over(activation: Any, x: Tensor) -> Any:
+    activation.inplace = type(x) is Tensor and not torch.is_grad_enabled() and _lies_as_returned(x)
+    return type(activation).forward(activation, x)
+
+
+def _lies_as_returned(x: Tensor) -> bool:
+    """Whether an activation gives its output the strides of its input: where an axis has length 1, it need not."""
+    return 1 not in x.shape or x.stride() == torch.empty(x.shape, device="meta").stride()

@@ -17,7 +17,6 @@ from assay.core.device import device_named
 from assay.core.errors import ANYTHING, AssayError, reason, shown
 from assay.core.names import require_writable
 from assay.core.shapes import shape_of
-from assay.subject.in_place import activations_in_place
 from assay.subject.memory import Memory
 from assay.subject.stamp import Stamp, attributes_stamp, structure_stamp
 from assay.subject.taking import described, reason_of
@@ -116,10 +115,13 @@ class Network:
         tensor = tensor.to(self.device, self.dtype if tensor.is_floating_point() else None)
         return channels_last(tensor) if self.channels_last else tensor
 
-    def forward(self, ready: Any, copy_input: bool = False) -> Any:
-        """What the module returns for a prepared batch; ``copy_input`` keeps it from writing to the batch."""
+    def forward(self, ready: Any, copy_input: bool = False, runs: nn.Module | None = None) -> Any:
+        """What the module, or one that ``runs`` in its place, returns for a prepared batch.
+
+        ``copy_input`` keeps it from writing to the batch.
+        """
         args, kwargs = self.arguments(cloned(ready) if copy_input else ready)
-        return self.module(*args, **kwargs)
+        return (self.module if runs is None else runs)(*args, **kwargs)
 
     def arguments(self, ready: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments, by position and by name, with which the module is called for a prepared batch.
@@ -134,14 +136,11 @@ class Network:
         return ((dict(ready),), {}) if self._in_one_mapping[names] else ((), dict(ready))
 
     @contextmanager
-    def undisturbed(self, out_of_place: bool = False, in_place: bool = False) -> Iterator[None]:
+    def undisturbed(self, out_of_place: bool = False) -> Iterator[None]:
         """Run in eval mode, without gradients, on a forked random state inside the block; afterwards all is as before.
 
-        What the network keeps of what it was shown, such as its last activations, is taken back too.
-
-        Args:
-            out_of_place: Whether modules with an ``inplace`` switch have it off: what they would overwrite stays.
-            in_place: Whether activations write over their input where nothing else can read it.
+        What the network keeps of what it was shown, such as its last activations, is taken back too. With
+        ``out_of_place``, modules with an ``inplace`` switch have it off: what they would overwrite stays.
         """
         modules = list(self.module.modules())
         modes, default = [(m, m.training) for m in modules], torch.get_default_dtype()
@@ -156,8 +155,7 @@ class Network:
             try:
                 for module, switch, _ in changes:
                     setattr(module, switch, False)
-                remembered = nullcontext() if self._one_showing else self._memory.taken_back(modules)
-                with remembered, activations_in_place(modules) if in_place else nullcontext():
+                with nullcontext() if self._one_showing else self._memory.taken_back(modules):
                     yield
             finally:
                 for module, switch, before in changes:

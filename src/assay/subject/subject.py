@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from assay.networks.imported.onnx import load_onnx
 from assay.subject.dry_run import OUTPUT, DryRun, dry_run
 from assay.subject.graph import Graphs
 from assay.subject.hooks import layer_hooks, module_path
+from assay.subject.in_place import writing_over
 from assay.subject.layers import ALL, Layers
 from assay.subject.network import Batch, checked_network
 from assay.subject.passes import Passes
@@ -316,10 +317,10 @@ class Subject:
         """Show a batch, and return the network's whole output as the module returns it."""
         ready = self._prepare(batch)
         known = self._known(ready)
-        with taking(self.name, ready), self.network.undisturbed(in_place=not self.compile):
+        with taking(self.name, ready), self.network.undisturbed():
             if self.compile:
                 return self._passes.whole(ready, known, lambda: self.network.forward(ready, known.writes_input))
-            output = self.network.forward(ready, known.writes_input)
+            output = self.network.forward(ready, known.writes_input, writing_over(self.module))
         # A network may have asked for gradients itself; whoever is given its output has not.
         return output.detach() if isinstance(output, Tensor) and output.requires_grad else output
 
@@ -369,6 +370,7 @@ class Subject:
     def _run(self, ready: Any, wanted: Sequence[str], visitor: Visitor, *, kept: bool) -> None:
         """Make one pass over a batch, with hooks on the wanted layers only, whose outputs are kept, or looked at."""
         known = self._known(ready)
+        runs = self.module if kept else writing_over(self.module)  # before there are hooks
         left = set(wanted)
         visitor_errors: list[BaseException] = []
 
@@ -385,15 +387,13 @@ class Subject:
 
         with (
             taking(self.name, ready, visitor_errors),
-            self.network.undisturbed(out_of_place=kept and known.out_of_place, in_place=not kept),
+            self.network.undisturbed(out_of_place=kept and known.out_of_place),
             layer_hooks(self.module, map(module_path, wanted), after),
+            suppress(_Stop),
         ):
-            try:
-                output = self.network.forward(ready, known.writes_input)
-                if OUTPUT in left:
-                    after(OUTPUT, output)
-            except _Stop:
-                pass
+            output = self.network.forward(ready, known.writes_input, runs)
+            if OUTPUT in left:
+                after(OUTPUT, output)
         if left:
             raise AssayError(
                 f"{self.name!r} did not run layer {min(left)!r} on this batch, though it did in the dry run"

@@ -184,6 +184,10 @@ def test_code_that_somebody_put_in_place_of_torchs_own_is_not_trusted():
     network = nn.Sequential(nn.Linear(6, 2), nn.ReLU())
     network[1].forward = lambda x: x.relu()
     assert writing_over(network) is network
+    with pytest.warns(DeprecationWarning):
+        network = nn.Sequential(nn.Linear(6, 2), nn.ReLU(), torch.jit.script(nn.Linear(2, 2)))
+    assert writing_over(network) is network
+    require_as_recorded(network, inputs())
 
 
 @pytest.mark.parametrize("channels_last", [True, False])

@@ -23,6 +23,7 @@ _NEW: Final = (
 """Modules whose output is in new memory, of which they keep nothing."""
 _SAME: Final = (nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.Hardtanh)
 """Activations that compare and at most multiply: wherever they write, the numbers are the same."""
+_OF_TORCH: Final = "torch.nn.modules."
 
 
 def writing_over(module: nn.Module) -> nn.Module:
@@ -60,10 +61,11 @@ def _watched() -> bool:
 def _is_plain(module: nn.Module) -> bool:
     """Whether a module runs torch's own code, which nobody has replaced, and no hooks."""
     kind = type(module)
-    of_torch = all(of.startswith("torch.nn.modules.") for of in (kind.__module__, kind.forward.__module__))
+    if not kind.__module__.startswith(_OF_TORCH):  # asked before anything else: others' need not be like torch's
+        return False
     replaced = any(callable(getattr(kind, name, None)) for name in vars(module)) or module._compiled_call_impl
     hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
-    return of_torch and not replaced and not any(hooks)
+    return kind.forward.__module__.startswith(_OF_TORCH) and not replaced and not any(hooks)
 
 
 def _sequence(sequence: nn.Sequential) -> nn.Sequential:

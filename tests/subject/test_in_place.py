@@ -36,6 +36,7 @@ def visited(network: nn.Module, batch: Tensor) -> tuple[dict[str, Tensor], dict[
 def require_as_recorded(network: nn.Module, batch: Tensor) -> dict[str, int]:
     """Where layers put their outputs; what they return is as it is in new memory, and the network as it was."""
     before = copy.deepcopy(network)
+    attributes = [set(vars(module)) for module in network.modules()]
     values, places = visited(network, batch)
     recorded = Subject(network).record(batch)
     assert list(values) == list(recorded)
@@ -44,7 +45,7 @@ def require_as_recorded(network: nn.Module, batch: Tensor) -> dict[str, int]:
     with torch.no_grad():
         for a, b in zip(as_list(Subject(network)(batch)), as_list(before.eval()(batch)), strict=True):
             assert torch.equal(a, b)
-    assert all("forward" not in vars(module) for module in network.modules())
+    assert [set(vars(module)) for module in network.modules()] == attributes
     assert not any(getattr(module, "inplace", False) for module in network.modules())
     return places
 

@@ -13,8 +13,8 @@ from PIL import Image
 from assay.core.errors import AssayError, nearest
 from assay.core.ties import mean_with_ties
 from assay.stimuli.images import Images
+from assay.stimuli.matlab_files import read_matlab
 from assay.stimuli.pictures import Array, Color, picture_to_array
-from assay.stimuli.rdm_files import read_matlab
 from assay.stimuli.rdms import RdmSet
 
 _STIMULI = 92

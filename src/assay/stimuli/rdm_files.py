@@ -12,6 +12,7 @@ import numpy as np
 from assay.core.array_files import load_arrays
 from assay.core.errors import AssayError
 from assay.core.reading import is_there, reading, visible
+from assay.stimuli.matlab_files import read_matlab
 from assay.stimuli.pictures import Array
 from assay.stimuli.rdm_hdf5 import hdf5_arrays, saved_by_rsatoolbox
 from assay.stimuli.rdms import RdmSet, are_matrices, as_vectors, require_same_stimuli, stimuli_of
@@ -98,18 +99,6 @@ def _shared_stimuli(contents: Mapping[Path, _Content]) -> tuple[str, ...]:
             if_different="load each by itself, or give stimuli=() to leave names out",
         )
     return named[first].stimuli
-
-
-def read_matlab(path: Path) -> dict[str, Any]:
-    """Read the variables of a ``.mat`` file by name, of version 7.3 too."""
-    from scipy import io  # half a second, which only those who read such files need
-
-    with reading(path, "a .mat file"):
-        with path.open("rb") as handle:
-            head = handle.read(128)
-        if head.startswith(b"\x89HDF") or b"MATLAB 7.3" in head:
-            return hdf5_arrays(path)
-        return {name: value for name, value in io.loadmat(path).items() if not name.startswith("__")}
 
 
 def _read(path: Path) -> _Content:

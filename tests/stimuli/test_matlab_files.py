@@ -59,7 +59,7 @@ whole = pathlib.Path(sys.argv[1]).read_bytes()
 place = pathlib.Path(sys.argv[2])
 told = {"read": 0, "refused": 0}
 for at in range(126, len(whole)):
-    for bit in range(8):
+    for bit in (0, 3, 6):
         place.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << bit]) + whole[at + 1 :])
         try:
             read_matlab(place)
@@ -71,11 +71,11 @@ print(json.dumps(told))
 
 
 @pytest.mark.slow
-def test_no_damaged_bit_ends_the_process(tmp_path):
+def test_no_damaged_byte_ends_the_process(tmp_path):
     """Scipy 1.17 looks up types of data past the end of a table, and dies of it, as often as once in 200 such files."""
     io.savemat(tmp_path / "whole.mat", kinds())
     told = told_by(DAMAGED, tmp_path / "whole.mat", tmp_path / "damaged.mat")
-    assert told["read"] > 1000 and told["refused"] > 1000, told
+    assert told["read"] > 500 and told["refused"] > 500, told
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,8 @@ from assay.core.reading import reading
 from assay.stimuli.rdm_hdf5 import hdf5_arrays
 
 _HEADER: Final = 128
-_NUMBERS: Final = frozenset(
-    {1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 16, 17, 18}
-)  # types of data elements; the last three are text
+_NUMBERS: Final = frozenset({1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 16, 17, 18})
+"""Types of data elements; the last three are text."""
 _FLAGS, _MATRIX, _COMPRESSED = 6, 14, 15
 _DIMENSIONS: Final = (5, 6)
 _SPARSE, _OPAQUE = 5, 17  # classes of arrays

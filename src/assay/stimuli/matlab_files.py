@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
+from io import BytesIO
 from math import prod
 from pathlib import Path
 from typing import Any, Final
@@ -34,11 +35,13 @@ def read_matlab(path: Path) -> dict[str, Any]:
     with reading(path, "a .mat file"):
         with path.open("rb") as handle:
             head = handle.read(_HEADER)
-        if head.startswith(b"\x89HDF") or b"MATLAB 7.3" in head:
-            return hdf5_arrays(path)
-        if io.matlab.matfile_version(path)[0] == 1:
-            _require_sound(path.read_bytes())
-        return {name: value for name, value in io.loadmat(path).items() if not name.startswith("__")}
+            if head.startswith(b"\x89HDF") or b"MATLAB 7.3" in head:
+                return hdf5_arrays(path)
+            data = head + handle.read()
+        if io.matlab.matfile_version(BytesIO(data))[0] == 1:
+            _require_sound(data)
+        # Scipy is given the bytes that were looked at, and not the file, which may have changed.
+        return {name: value for name, value in io.loadmat(BytesIO(data)).items() if not name.startswith("__")}
 
 
 def _require_sound(data: bytes) -> None:
@@ -115,4 +118,4 @@ def _decompressed(body: memoryview) -> bytes:
         total += len(parts[-1])
         require_bytes("a compressed variable", total)
         rest = unpacking.unconsumed_tail
-    return b"".join(parts)
+    return b"".join([*parts, unpacking.flush()])  # what was held back where a part was full

@@ -56,6 +56,7 @@ def test_rendered_objects_wear_the_photographs_that_are_asked_for():
     known = dict(photographs(256, "grey"))
     assert all(np.array_equal(clip.texture, picture) for clip, picture in zip(every, known.values(), strict=False))
     assert [np.array_equal(clip.texture, known["china"]) for clip in two] == [False, True, False, True]
+    assert [clip.scene for clip in two] == ["rocket", "china", "rocket", "china"]  # those in one picture are one scene
     assert all(a.radii == b.radii and a.start_deg == b.start_deg for a, b in zip(every, two, strict=True))
     with pytest.raises(AssayError, match="no photograph 'rokcet'; did you mean 'rocket'"):
         turning_objects(16, length=1, pictures=["rokcet"])

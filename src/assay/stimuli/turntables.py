@@ -57,6 +57,7 @@ class TurningObject(Clip):
         turn_deg: How far the object turns from one frame to the next, in degrees.
         start_deg: Angle of the object in the first frame, in degrees.
         lean_deg: How far the axis leans towards the viewer, in degrees.
+        scene: What clips of it have in common with others, such as the picture they wear; by default each is its own.
     """
 
     name: str
@@ -68,6 +69,7 @@ class TurningObject(Clip):
     turn_deg: float = 2.0
     start_deg: float = 0.0
     lean_deg: float = 20.0
+    scene: str = ""
 
     def count(self) -> int:
         """Return the number of frames the clip was made with."""
@@ -114,7 +116,8 @@ def turning_objects(
 ) -> Sequences:
     """Render turning objects: ellipsoids and boxes of random proportions, wrapped in the pictures of `photographs`.
 
-    The i-th object wears the i-th picture, and after the last comes the first again.
+    The i-th object wears the i-th picture, and after the last comes the first again; those that wear the same are one
+    scene.
 
     Args:
         size: Side of the frames in pixels.
@@ -137,25 +140,26 @@ def turning_objects(
         shape = shapes[i % 2]
         radii = rng.uniform(0.45, 0.75 if shape == "box" else 1.0, 3)
         start, lean = rng.uniform(0, 360), rng.uniform(0, 35)
+        scene, texture = textures[i % len(textures)]
         clips.append(
             TurningObject(
-                f"{shape}-{i}", textures[i % len(textures)], shape, (radii[0], radii[1], radii[2]),
-                size, length, turn_deg, start, lean,
+                f"{shape}-{i}", texture, shape, (radii[0], radii[1], radii[2]),
+                size, length, turn_deg, start, lean, scene,
             )
         )  # fmt: skip
     return Sequences(tuple(clips), f"rendered objects, {size} px")
 
 
-def _textures(names: Sequence[str] | None, color: Color) -> list[Array]:
+def _textures(names: Sequence[str] | None, color: Color) -> list[tuple[str, Array]]:
     known = dict(photographs(256, color))
     if names is None:
-        return list(known.values())
+        return list(known.items())
     if isinstance(names, str) or not names:
         raise AssayError(f"pictures={names!r} must be a list of names of photographs: {', '.join(known)}")
     for name in names:
         if name not in known:
             raise AssayError(f"pictures: there is no photograph {name!r}{nearest(name, known)}")
-    return [known[name] for name in names]
+    return [(name, known[name]) for name in names]
 
 
 def _object_to_viewer(angles: Tensor, lean: float) -> Tensor:

@@ -176,6 +176,26 @@ def what_learning_changes(trained: pd.DataFrame, untrained: pd.DataFrame) -> pd.
     return pd.DataFrame(rows)
 
 
+def relative_gains(scores: pd.DataFrame) -> pd.DataFrame:
+    """How much of the score of layer 1 layer 2 gains in each test, in per cent, at p = 1.
+
+    The gain in 3-D rotation of rendered objects, ``above``, is compared with that in each other test, in pairs over
+    initialisations. Intervals are Student's t over them; there are none of a single one. A test that gives a layer no
+    score has a row without numbers.
+    """
+    kept = scores[(scores["of"] == "all units") & (scores["near_max"] == 0.1)]
+    gain = (100 * (kept["score"] / kept["other_score"] - 1)).rename("gain")
+    wide = kept.join(gain).pivot(index=["setting", "seed"], columns="transformation", values="gain")
+    rows = []
+    for setting, group in wide.groupby(level="setting", sort=False):
+        for name in wide.columns:
+            row: dict[str, Any] = {"setting": setting, "transformation": name}
+            row |= dict(zip(("gain", "low", "high"), mean_interval(group[name].to_numpy()), strict=True))
+            above = mean_interval((group["rotation_3d_rendered"] - group[name]).to_numpy())
+            rows.append(row | dict(zip(("above", "above_low", "above_high"), above, strict=True)))
+    return pd.DataFrame(rows)
+
+
 # -- (d) --------------------------------------------------------------------------------------------------
 
 

@@ -4,8 +4,9 @@
 
 Writes tables (CSV) and figures (PNG) beside this file, or under --out. The parts are ``networks`` (autoencoders),
 ``sweep`` (settings of the convolutional network, chosen on pictures that are not learned from) and ``cdbn``, which
-takes the best of them. Two portions of them need no training: ``comparisons`` concludes from the tables of
-``networks``, and ``untrained`` scores the networks of ``cdbn`` before they learn, beside its table. The folder of data
+takes the best of them. Three portions of them need no GPU: ``comparisons`` concludes from the tables of ``networks``,
+``filters`` trains a few of its networks, to look at, and ``untrained`` scores the networks of ``cdbn`` before they
+learn, beside its table. The folder of data
 holds coil20/coil20_64.npz, natural_sequences, videos and perhaps opencv; without it there are photographs alone. With
 --small it runs in about a minute on a CPU, for the tests: too small to learn from.
 """
@@ -34,19 +35,20 @@ from comparisons import (
     depth_gains,
     left_out_choices,
     mean_interval,
+    relative_gains,
     tested_networks,
     tests_in,
     what_learning_changes,
     with_means,
 )
 from joblib import Parallel, delayed
-from material import CAMERA_PICTURES, footage, learned_and_validation, turned_by_hand
+from material import CAMERA_PICTURES, footage, learned_and_validation, rendered_objects, turned_by_hand
 from scipy import stats
-from torch import Tensor
+from torch import Tensor, nn
 
 from assay import AssayError, Invariance, Subject, invariance_differences, top_proportion_mean
 from assay.measures.gabor_fit import fit_gabor
-from assay.networks import ConvolutionalDeepBeliefNetwork, StackedAutoencoder, Together
+from assay.networks import ConvolutionalDeepBeliefNetwork, StackedAutoencoder
 from assay.stimuli import (
     Gratings,
     InvarianceTest,
@@ -54,7 +56,6 @@ from assay.stimuli import (
     camera_video,
     load_coil20,
     natural_patches,
-    turning_objects,
 )
 from assay.training import Greedy, population
 from assay.training.layerwise import PREPARE
@@ -72,9 +73,23 @@ TARGETS = (-0.97, -0.95, -0.9, -0.8, -0.7, -0.5, -0.3, 0.0)
 DECAYS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 SPARSITY = 10.0
 PARTS = ("networks", "sweep", "cdbn")
-PORTIONS = ("untrained", "comparisons")  # of cdbn and of networks, that need no training
+PORTIONS = ("untrained", "comparisons", "filters")  # of cdbn and of networks, that need no GPU
+# Cells of the sparsity map (λ, ρ) whose filters are drawn and fitted; without ρ there is no sparsity.
+LOOKED_AT = (
+    (0.3, -0.7),
+    (0.1, -0.8),
+    (0.3, 0.0),
+    (1.0, -0.7),
+    (0.3, -0.8),
+    (0.3, np.nan),
+    (1.0, np.nan),
+    (0.0, np.nan),
+)
 CHOSEN_BY = {"reconstruction": "criterion", "contours": "contours_combined"}  # settings, by the largest of a column
 ALIKE, ALIKE_PATCHES = "alikeness of responses", 5000
+SCORED = ("ok", "tied")  # statuses of units that have a score
+STATUSES = (*SCORED, "constant", "sparse", "always on", "silent", "not finite")
+COUNTS = ("unscored", "tied")  # columns of networks: the most units without a score, and tied, in any test
 SPOTS_BELOW = 0.05  # cycles per pixel: the frequency of a fit below which a filter is a spot and no edge
 USUAL = {"learning_rate": 5e-3, "sigma": 0.1, "target_1": 0.003, "target_2": 0.02, "decay_1": 0.003}
 
@@ -113,7 +128,7 @@ class Scale:
     hidden: int = 100
     targets: tuple[float, ...] = TARGETS
     decays: tuple[float, ...] = DECAYS
-    map_seeds: int = 3
+    map_seeds: int = 10
     depth_epochs: int = 40
     copies: int = 100
     clips: int = 14
@@ -122,7 +137,7 @@ class Scale:
     cdbn_patches: int = 4000
     cdbn_epochs: int = 60
     cdbn_longer: int = 120
-    cdbn_seeds: int = 3
+    cdbn_seeds: int = 5
     maps: tuple[int, int] = (24, 100)
     sweep_patches: int = 1000
     sweep_held: int = 200
@@ -151,7 +166,7 @@ def main() -> None:
     parser.add_argument("--small", action="store_true")
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    allow_tf32(False)
     scale = SMALL if options.small else Scale()
     (options.out / "figures").mkdir(parents=True, exist_ok=True)
     (options.out / "tables").mkdir(parents=True, exist_ok=True)
@@ -165,18 +180,22 @@ class Reproduction:
     def __init__(self, scale: Scale, device: str, out: Path, data: Path | None) -> None:
         self.scale, self.device, self.out, self.data = scale, device, out, data
         self.seconds: dict[str, float] = {}
+        self.units: list[pd.DataFrame] = []
 
     def run(self, parts: tuple[str, ...] = PARTS) -> None:
         if "networks" in parts:
             with self.timed("stimuli"):
-                self.patches = self.cut(PATCH, self.scale.patches, 0)
                 self.tests = self.make_tests(PATCH, 48)
             self.sparsity_map()
+            self.filters()
             self.depth()
             self.off_centre()
+            self.save(pd.concat(self.units, ignore_index=True), "units")
             self.comparisons()
-        elif "comparisons" in parts:
+        if "comparisons" in parts and "networks" not in parts:
             self.comparisons()
+        if "filters" in parts and "networks" not in parts:
+            self.filters()
         if "sweep" in parts:
             self.sweep()
         if "cdbn" in parts:
@@ -205,6 +224,11 @@ class Reproduction:
         """Patches to learn from, without their means."""
         return natural_patches(size, count, seed, pictures=self.pictures[0], centred=True)
 
+    @cached_property
+    def patches(self) -> Array:
+        """What autoencoders learn from."""
+        return self.cut(PATCH, self.scale.patches, 0)
+
     # -- tests ------------------------------------------------------------------------------------------
 
     def make_tests(self, patch: int, frame: int) -> list[InvarianceTest]:
@@ -213,7 +237,7 @@ class Reproduction:
         clips = dict(moving)
         if self.data is not None:
             clips["rotation_3d"] = load_coil20(self.data / "coil20" / "coil20_64.npz")
-        clips["rotation_3d_rendered"] = turning_objects(frame, s.frames, count=s.objects, turn_deg=5.0)
+        clips["rotation_3d_rendered"] = rendered_objects(frame, s.frames, s.objects)
         parts = list(NaturalVideo(clips, patch=patch).parts())
         if self.data is not None:
             real = turned_by_hand(self.data, 2 * s.frames) | {"footage": footage(self.data, s.frames)}
@@ -221,17 +245,23 @@ class Reproduction:
         gratings = Gratings(patch, orientations=s.orientations, phases=s.phases, mean=0.0, amplitude=AMPLITUDE)
         return [gratings, *map(Held, parts)]
 
-    def per_unit(self, networks: list[StackedAutoencoder], signs: Any, tests: list[Any]) -> pd.DataFrame:
-        """Scores of all units of all networks, every network's in one pass."""
-        shape = (1, PATCH, PATCH)
-        subject = Subject(Together(networks), "together", preprocess=without_mean, example=shape, device=self.device)
-        layers = [f"stack.{i}" for i in range(len(networks[0].stack))]
+    def scored(
+        self, part: str, networks: list[StackedAutoencoder], signs: str, tests: list[InvarianceTest]
+    ) -> pd.DataFrame:
+        """The scores of all networks, whose units are shown every test in one pass; the units are counted by status."""
+        shape, arguments = (1, PATCH, PATCH), Arguments(networks)
+        subject = Subject(arguments, "together", preprocess=without_mean, example=shape, device=self.device)
         frames = []
         for test in tests:
-            found = Invariance(test, layers=layers, signs=signs, batch_size=1024).per_unit(subject)
+            found = Invariance(test, layers=arguments.layers, signs=signs, batch_size=1024).per_unit(subject)
             found["network"], found["unit"] = found["unit"] // self.scale.hidden, found["unit"] % self.scale.hidden
             frames.append(found)
-        return pd.concat(frames, ignore_index=True)
+        units = pd.concat(frames, ignore_index=True)
+        counts = unit_counts(units)
+        counts.insert(0, "part", part)
+        counts.insert(1, "signs", signs)
+        self.units.append(counts)
+        return network_scores(units)
 
     # -- (a) ----------------------------------------------------------------------------------------------
 
@@ -249,13 +279,14 @@ class Reproduction:
         plain_grid = [(d, np.nan, seed) for d, seed in itertools.product(s.decays, range(s.map_seeds))]
         plain = [StackedAutoencoder(PATCH**2, (s.hidden,), d, seed=seed).to(self.device) for d, _, seed in plain_grid]
         with self.timed("map: training"):
-            population([*sparse, *plain], self.patches, Greedy(s.epochs, s.batch, 2e-3))
+            learn([*sparse, *plain], self.patches, Greedy(s.epochs, s.batch, 2e-3))
         with self.timed("map: scoring"):
             by_rule = []
             for rules in (("positive", "choose"), ("choose", "positive")):
                 tables = []
-                for networks, cells, signs in zip((sparse, plain), (grid, plain_grid), rules, strict=True):
-                    scores = network_scores(self.per_unit(networks, signs, self.tests))
+                families = zip(("sparse", "plain"), (sparse, plain), (grid, plain_grid), rules, strict=True)
+                for family, networks, cells, signs in families:
+                    scores = self.scored(f"a, {family}", networks, signs, self.tests)
                     labels = pd.DataFrame(cells, columns=["weight_decay", "target", "seed"])
                     labels["network"] = range(len(cells))
                     tables.append(labels.merge(scores.drop(columns="layer"), on="network"))
@@ -317,8 +348,31 @@ class Reproduction:
             )
             axis.axis("off")
         self.draw(figure, "a_sparsity_map")
-        fits = fit_gabor(self.map_networks[best].filters(0).reshape(-1, PATCH, PATCH))
-        self.save(fits, "a_best_network_gabor_fits")
+
+    def filters(self) -> None:
+        """All filters of one network of each cell that is looked at: drawn, and fitted with Gabor functions."""
+        s = self.scale
+        networks = [
+            StackedAutoencoder(PATCH**2, (s.hidden,), decay).to(self.device)
+            if np.isnan(target)
+            else StackedAutoencoder(PATCH**2, (s.hidden,), decay, SPARSITY, target).to(self.device)
+            for decay, target in LOOKED_AT
+        ]
+        with self.timed(f"filters of {len(networks)} networks: training"):
+            learn(networks, self.patches, Greedy(s.epochs, s.batch, 2e-3))
+        filters = [network.filters(0).reshape(-1, PATCH, PATCH).cpu() for network in networks]
+        with self.timed(f"filters of {len(networks)} networks: Gabor fits"):
+            fits = Parallel(n_jobs=s.processes)(delayed(fit_gabor)(of) for of in filters)
+        labelled = [
+            fit.assign(weight_decay=decay, target=target) for (decay, target), fit in zip(LOOKED_AT, fits, strict=True)
+        ]
+        self.save(pd.concat(labelled, ignore_index=True), "a_filters")
+        figure, axes = plt.subplots(len(networks), 1, figsize=(13, 10), constrained_layout=True)
+        for axis, (decay, target), of in zip(axes, LOOKED_AT, filters, strict=True):
+            axis.imshow(tile(of, 2, 32), cmap="gray")
+            axis.set_title(f"λ = {decay:g}, " + ("no sparsity" if np.isnan(target) else f"ρ = {target:g}"), fontsize=9)
+            axis.axis("off")
+        self.draw(figure, "a_filters")
 
     # -- (b) ----------------------------------------------------------------------------------------------
 
@@ -329,9 +383,9 @@ class Reproduction:
         networks = [StackedAutoencoder(PATCH**2, (s.hidden,) * 3, d, seed=0).to(self.device) for d in grid]
         how = Greedy(s.depth_epochs, s.batch, 2e-3)
         with self.timed(f"grid of {len(grid)} networks: training"):
-            population(networks, self.patches, how)
+            learn(networks, self.patches, how)
         with self.timed(f"grid of {len(grid)} networks: scoring"):
-            scores = network_scores(self.per_unit(networks, "choose", self.tests))
+            scores = self.scored("b, grid", networks, "choose", self.tests)
         labels = pd.DataFrame(grid, columns=["decay_1", "decay_2", "decay_3"])
         labels["network"] = range(len(grid))
         self.grid = labels.merge(scores, on="network").merge(self.alike(networks), on=["network", "layer"])
@@ -343,9 +397,9 @@ class Reproduction:
             decays = tuple(mine.loc[mine[chosen_by].idxmax(), ["decay_1", "decay_2", "decay_3"]].astype(float))[:depth]
             made = [StackedAutoencoder(PATCH**2, (s.hidden,) * depth, decays, seed=1 + i) for i in range(s.copies)]
             with self.timed(f"{s.copies} copies of depth {depth}: training"):
-                population([n.to(self.device) for n in made], self.patches, how)
+                learn([n.to(self.device) for n in made], self.patches, how)
             with self.timed(f"{s.copies} copies of depth {depth}: scoring"):
-                found = network_scores(self.per_unit(made, "choose", self.tests))
+                found = self.scored(f"b, copies of depth {depth} by {chosen_by}", made, "choose", self.tests)
             found = found.merge(self.alike(made), on=["network", "layer"])
             found = found[found["layer"] == f"stack.{depth - 1}"].drop(columns="layer")
             found.insert(0, "depth", depth)
@@ -357,7 +411,7 @@ class Reproduction:
         self.copies = pd.concat(copies, ignore_index=True)
         self.save(self.copies, "b_copies")
         keys = ["depth", "chosen_by", "weight_decay"]
-        names = [c for c in self.copies.columns if c not in (*keys, "network")]
+        names = [c for c in self.copies.columns if c not in (*keys, *COUNTS, "network")]
         long = self.copies.melt(keys, names, "test", "score")
         rows = []
         for group_of, group in long.groupby([*keys, "test"]):
@@ -450,7 +504,7 @@ class Reproduction:
         """One network for each setting, all trained at once; None for those whose learning diverges."""
         networks = [belief_network(self.scale.maps, **setting).to(self.device) for setting in settings]
         try:
-            population(networks, pictures, how)
+            learn(networks, pictures, how)
         except AssayError:
             if len(settings) == 1:
                 return [None]
@@ -473,21 +527,24 @@ class Reproduction:
         """Layer 1 against layer 2 of a convolutional deep belief network, every test (their Table 1)."""
         s = self.scale
         pictures, tests = self.belief_pictures, self.belief_tests
-        frames, pairs, fits, kinds = [], [], [], []
+        frames, pairs, filters, kinds = [], [], [], []
         longest: dict[str, ConvolutionalDeepBeliefNetwork] = {}
         for chosen, setting in self.chosen_settings().items():
             log.info("CDBN, %s: %s", chosen, setting)
             for epochs, count in ((s.cdbn_epochs, s.cdbn_seeds), (s.cdbn_longer, 1)):
                 networks = [belief_network(s.maps, **setting, seed=seed).to(self.device) for seed in range(count)]
                 with self.timed(f"CDBN: training, {epochs} epochs, {count} at a time"):
-                    population(networks, pictures, Greedy(epochs, 50, setting["learning_rate"]))
+                    learn(networks, pictures, Greedy(epochs, 50, setting["learning_rate"]))
                 longest[chosen] = networks[0]
                 for seed, network in enumerate(networks):
                     run = {"setting": chosen, "seed": seed, "epochs": epochs}
-                    kinds.append(run | combinations(network) | {"on_border": on_border(network.filters(0)[:, 0].cpu())})
+                    filters.append((run, network.filters(0)[:, 0].cpu()))
+                    kinds.append(run | combinations(network) | {"on_border": on_border(filters[-1][1])})
                     with self.timed("CDBN: scoring"):
                         compare_layers(network, tests, run, frames, pairs)
-            fits.append(fit_gabor(longest[chosen].filters(0)[:, 0]).assign(setting=chosen))
+        with self.timed("CDBN: Gabor fits"):
+            found = Parallel(n_jobs=s.processes)(delayed(fit_gabor)(of) for _, of in filters)
+        fits = [fit.assign(**run) for (run, _), fit in zip(filters, found, strict=True)]
         self.save(pd.concat(frames, ignore_index=True), "c_cdbn_layers")
         self.save(pd.concat(pairs, ignore_index=True), "c_cdbn")
         self.save(pd.DataFrame(kinds), "c_cdbn_combinations")
@@ -519,7 +576,11 @@ class Reproduction:
         self.save(pd.concat(pairs, ignore_index=True), "c_untrained")
         trained = self.saved("c_cdbn")
         trained = trained[trained["epochs"] == self.scale.cdbn_epochs]
-        self.save(what_learning_changes(trained, self.saved("c_untrained")), "c_learned")
+        untrained = self.saved("c_untrained")
+        self.save(what_learning_changes(trained, untrained), "c_learned")
+        gains = {"trained": trained, "untrained": untrained}
+        named = [relative_gains(scores).assign(networks=networks) for networks, scores in gains.items()]
+        self.save(pd.concat(named, ignore_index=True), "c_gains")
 
     def draw_cdbn(self, networks: dict[str, ConvolutionalDeepBeliefNetwork]) -> None:
         size = (8 * len(networks), 5)
@@ -544,7 +605,7 @@ class Reproduction:
         }
         off = Held(NaturalVideo(turning, patch=PATCH, places=4))
         sparse = [n for n, t in zip(self.map_networks, self.map["target"], strict=True) if not np.isnan(t)]
-        away = network_scores(self.per_unit(sparse, "positive", [off]))["rotation_2d"].to_numpy()
+        away = self.scored("d, off the centre", sparse, "positive", [off])["rotation_2d"].to_numpy()
         known = self.map[self.map["target"].notna()]
         pairs = {
             "rotation at the centre v rotation off the centre": (known["rotation_2d"], away),
@@ -629,9 +690,45 @@ class Held(NaturalVideo):
     def pictures(self, numbers: Any) -> Any:
         return self.held[numbers.ravel()]  # type: ignore[attr-defined]
 
-    def blocks(self, transformation: str) -> Any:
-        """Number the clips, as when the tables were made: those of one scene are not drawn together."""
-        return np.repeat(np.arange(len(self._lengths)), np.array(self._lengths) * self.places)
+
+class Arguments(nn.Module):
+    """Stacked autoencoders of one shape side by side, whose units respond with the argument of their tanh.
+
+    Scores do not change under an increasing function of responses, but tanh itself rounds to ±1 in single precision,
+    and responses that differ would tie. Unit u of network i is unit i·U + u of a layer of U units.
+    """
+
+    def __init__(self, networks: list[StackedAutoencoder]) -> None:
+        super().__init__()
+        depth = len(networks[0].stack)
+        self.stack = nn.ModuleList(nn.Identity() for _ in range(depth))
+        self.layers = [f"stack.{i}" for i in range(depth)]
+        for i in range(depth):
+            for name in ("weight", "bias"):
+                of_all = [n.stack[i].get_parameter(f"encoder.{name}").detach() for n in networks]
+                self.register_buffer(f"{name}{i}", torch.stack(of_all))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the representations of the last layers, samples × networks × units."""
+        h = x.flatten(1).unsqueeze(1)
+        for i, argument in enumerate(self.stack):
+            by_network = torch.matmul(h.movedim(1, 0), self.get_buffer(f"weight{i}").mT)
+            h = argument(by_network.movedim(0, 1) + self.get_buffer(f"bias{i}")).tanh()
+        return h
+
+
+def allow_tf32(allowed: bool) -> None:
+    """Whether a GPU may round the factors of products to the ten bits of TF32."""
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
+
+
+def learn(networks: list[Any], pictures: Array, how: Greedy) -> None:
+    """Train networks at once, with TF32 on a GPU; everything else is computed in full single precision."""
+    allow_tf32(True)
+    try:
+        population(networks, pictures, how)
+    finally:
+        allow_tf32(False)
 
 
 def without_mean(x: Tensor) -> Tensor:
@@ -685,15 +782,32 @@ def mean_scores(network: ConvolutionalDeepBeliefNetwork, tests: list[InvarianceT
     return scores
 
 
+def unit_counts(units: pd.DataFrame) -> pd.DataFrame:
+    """Of each layer and transformation the number of networks, of their units, and of those of each status."""
+    by_test = units.groupby(["layer", "transformation"], sort=False)
+    counts = by_test.agg(networks=("network", "nunique"), units=("unit", "size"))
+    for status in STATUSES:
+        counts[status.replace(" ", "_")] = by_test["status"].agg(lambda found, status=status: (found == status).sum())
+    return counts.reset_index()
+
+
 def network_scores(units: pd.DataFrame) -> pd.DataFrame:
-    """Inv_p of each network, layer and transformation, and their mean, at p = 0.2 and (names ending in _all) p = 1."""
+    """Inv_p of each network, layer and transformation, and their mean, at p = 0.2 and (names ending in _all) p = 1.
+
+    Units without a score are not among those that a score is the mean of; how many there are in the test that has most
+    is a column, and so is how many are tied.
+    """
     groups = units.groupby(["network", "layer", "transformation"])["score"]
     by_p = []
     for p, suffix in ((TOP, ""), (1.0, ALL)):
         scores = groups.apply(lambda s, p=p: top_proportion_mean(s.to_numpy(), p)).unstack()
         scores["mean"] = scores.mean(axis=1, skipna=False)
         by_p.append(scores.add_suffix(suffix))
-    return by_p[0].join(by_p[1]).reset_index()
+    kinds = units[["network", "layer", "transformation"]].assign(
+        unscored=~units["status"].isin(SCORED), tied=units["status"] == "tied"
+    )
+    most = kinds.groupby(["network", "layer", "transformation"]).sum().groupby(["network", "layer"]).max()
+    return by_p[0].join(by_p[1]).join(most[list(COUNTS)]).reset_index()
 
 
 def alikeness(rows: Array) -> float:

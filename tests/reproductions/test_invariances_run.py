@@ -35,13 +35,16 @@ def test_measuring_invariances_runs_small(tmp_path):
 def test_no_scene_is_both_learned_from_and_shown(shared_data, monkeypatch):
     monkeypatch.syspath_prepend(INVARIANCES)
     material = importlib.import_module("material")
-    shown = {*material.camera_scenes(), *(clip.name for clip in material.footage(shared_data, 12))}
+    camera, filmed = material.camera_scenes(), {clip.name for clip in material.footage(shared_data, 12)}
+    worn = {clip.scene for clip in material.rendered_objects(16, 2, 36)}
+    shown = {*camera, *filmed, *worn}
     learned = set(material.still_pictures(shared_data))
-    assert not shown & learned and len(shown) == 14 and len(learned) == 15
+    assert worn == set(material.WORN) and not set(camera) & worn
+    assert not shown & learned and len(shown) == 26 and len(learned) == 12
     recorded = {folder.name for folder in (shared_data / "natural_sequences").iterdir() if folder.is_dir()}
     assert recorded <= shown | learned
     pictures, validation = material.learned_and_validation(shared_data)
-    assert len(pictures) > 20 and len(validation) == 4 and all(p.shape[0] == 1 for p in pictures)
+    assert (len(pictures), len(validation)) == (20, 4) and all(p.shape[0] == 1 for p in pictures)
     (clip,) = [c for c in material.footage(shared_data, 12) if c.name == "bikes"]
     assert next(iter(clip.frames())).shape == (1, 272, 640) and clip.count() == 12  # as it was recorded
     sys.modules.pop("material")

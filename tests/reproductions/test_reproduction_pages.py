@@ -19,7 +19,7 @@ TESTS = [*GRATINGS, *VIDEO]
 PAGE = " ".join((INVARIANCES / "README.md").read_text().split())
 TABLE = {p.stem: pd.read_csv(p) for p in (INVARIANCES / "tables").glob("*.csv")}
 MAP, OTHER_SIGNS = TABLE["a_sparsity_map"], TABLE["a_other_signs"]
-EDGES, BROADER, COPIES, SMOOTHER = (0.1, -0.8), (0.3, -0.5), (0.3, -0.8), (1.0, -0.9)
+ONE, SEVERAL, BROAD, BLOBS, COPIES = (0.3, -0.7), (0.1, -0.8), (0.3, 0.0), (1.0, -0.7), (0.3, -0.8)
 CELL = ["weight_decay", "target"]
 
 
@@ -48,92 +48,133 @@ def said(claims: list[str]) -> None:
         assert claim.replace("-", "−") in PAGE.replace("-", "−"), claim
 
 
+def of_sparse(table: pd.DataFrame) -> pd.DataFrame:
+    """The sparse cells of a comparison of cells."""
+    return table[table.index.get_level_values("target").notna()]
+
+
+def of_plain(table: pd.DataFrame) -> pd.DataFrame:
+    return table[table.index.get_level_values("target").isna()]
+
+
 def test_what_the_tables_cannot_show_is_as_the_page_says(monkeypatch):
     monkeypatch.syspath_prepend(INVARIANCES)
     material = importlib.import_module("material")
-    from assay.stimuli import camera_video, turning_objects
-    from assay.stimuli.pictures import photographs
+    from assay.stimuli import camera_video
 
-    learned = set(material.still_pictures(None)) - set(material.VALIDATION)
-    names = {picture.tobytes(): name for name, picture in photographs(256, "grey")}
-    worn = [names[clip.texture.tobytes()] for clip in turning_objects(48, 1, count=36)]
-    assert {name for name in worn if name in learned} == {"coffee", "grass", "gravel"}
-    assert {name for name in worn if name in material.VALIDATION} == {"rocket"}
-    camera = {clip.scene for clip in camera_video(48, 1, clips=14, pictures=material.CAMERA_PICTURES)["translation"]}
-    counts = [sum(name in those for name in worn) for those in (learned, material.VALIDATION, camera)]
-    said([
-        "{} of the 36 rendered objects wear photographs that networks learned from (coffee, grass, gravel), {} wear "
-        "one by which settings of (c) were chosen (rocket), and the other {} wear the five over which".format(*counts),
-        f"The {14 * len(camera)} clips of translation and the {14 * len(camera)} of 2-D rotation show five photographs",
-        f"rendered objects have {'nine' if len(set(worn)) == 9 else len(set(worn))} textures",
-    ])  # fmt: skip
-    assert len(camera) == 5
+    moving = camera_video(48, 1, clips=14, pictures=material.CAMERA_PICTURES)
+    camera = {clip.scene for clip in moving["translation"]}
+    worn = [clip.scene for clip in material.rendered_objects(48, 1, 36)]
+    counts = {3, 14 * len(camera)}
+    assert len(camera) == 5 and len(set(worn)) == 12 and {worn.count(name) for name in worn} | counts == {3, 70}
+    learned = set(material.still_pictures(None))
+    assert not learned & {*camera, *worn, "coffee", "grass", "gravel"} and {"coffee", "grass", "gravel"} <= set(worn)
     sys.modules.pop("material")
+    said([
+        "The 70 clips of translation and the 70 of 2-D rotation show five photographs, rendered objects wear twelve",
+        "36 rendered ones that wear twelve other pictures",
+    ])  # fmt: skip
     for name in ("c_cdbn_layers", "c_untrained_layers"):
         assert (TABLE[name]["ok"] + TABLE[name]["tied"] == TABLE[name]["units"]).all()
+        cup = TABLE[name][TABLE[name]["transformation"] == "turned_by_hand"]
+        assert cup["mean_held_out_low"].isna().all()
+    units = TABLE["units"]
+    assert (units.iloc[:, 6:].sum(axis=1) == units["units"]).all()
+    for table in (MAP, OTHER_SIGNS):
+        assert not table["unscored"].any() and set(table[table["tied"] > 5]["weight_decay"]) == {1.0}
+    grid, copies = TABLE["b_weight_decay_grid"], TABLE["b_copies"]
+    assert not copies["unscored"].any()
+    without, some = {}, {}
+    for number in (2, 3):
+        layers = distinct(grid, number)
+        without[number] = f"{(layers['unscored'] == 100).sum()} of {len(layers)}"
+        some[number] = layers["unscored"].between(1, 99).sum()
+        assert (layers["mean"].isna() == (layers["unscored"] == 100)).all()
+    said([
+        f"up to {max(MAP['tied'].max(), OTHER_SIGNS['tied'].max())} of the 100 units of a network tie",
+        f"silences {without[2]} second and {without[3]} third layers",
+        f"some units of {some[2]} and {some[3]} more", f"at most {copies['tied'].max()} of 100 tie",
+    ])  # fmt: skip
+
+
+def distinct(grid: pd.DataFrame, number: int) -> pd.DataFrame:
+    """Layers of this number that differ: those of the same decays below are the same."""
+    layers = grid[grid["layer"] == f"stack.{number - 1}"]
+    return layers.drop_duplicates([f"decay_{i + 1}" for i in range(number)])
 
 
 def test_cells_are_compared_by_the_method_of_games_and_howell():
     groups = {key: of["mean_all"].to_numpy() for key, of in sparse(MAP).groupby(CELL)}
-    a, b = groups[COPIES], groups[(0.3, -0.7)]
-    error = a.var(ddof=1) / 3 + b.var(ddof=1) / 3
-    df = error**2 / ((a.var(ddof=1) / 3) ** 2 / 2 + (b.var(ddof=1) / 3) ** 2 / 2)
+    a, b = groups[ONE], groups[(0.3, -0.5)]
+    n = len(a)
+    error = a.var(ddof=1) / n + b.var(ddof=1) / n
+    df = error**2 / (((a.var(ddof=1) / n) ** 2 + (b.var(ddof=1) / n) ** 2) / (n - 1))
     half = stats.studentized_range.ppf(0.95, len(groups) + 7, df) * np.sqrt(error / 2)
-    row = compared("paper", 1.0).loc[(0.3, -0.7)]
+    row = compared("paper", 1.0).loc[(0.3, -0.5)]
     apart = a.mean() - b.mean()
     assert row[["below_best", "low", "high"]].tolist() == pytest.approx([apart, apart - half, apart + half], rel=0.01)
 
 
 def test_the_sparsity_map_is_as_the_page_says():
     cells, of_all = compared("paper", 0.2), compared("paper", 1.0)
-    of_sparse = cells[cells.index.get_level_values("target").notna()]
-    alike = of_sparse[of_sparse["low"] <= 0]
-    assert of_sparse.index[0] == EDGES and alike.index[:8].equals(of_sparse.index[1:9])
-    assert len(alike) == 10 and alike["mean"].iloc[8:].max() < 40 and COPIES in alike.index
-    first, others = (CELLS.loc[of_sparse.index[part], "gabor_r2"] for part in (slice(1, 4), slice(4, 9)))
-    lowest = CELLS.loc[of_sparse.index[-8:], "alikeness"]
+    best, following = of_sparse(cells), of_sparse(of_all).iloc[1]
+    assert best.index[0] == of_sparse(of_all).index[0] == ONE and following.name == (0.3, -0.5)
+    alike = CELLS.loc[best[best["low"] <= 0].index]
+    assert len(alike) == 3 and set(best.index[-14:]) == set(DEGENERATE)
+    assert (of_sparse(of_all)["low"].dropna() > 0).all()
+    assert (cells.loc[DEGENERATE, "low"] > 0).all() and (of_all.loc[DEGENERATE, "low"] > 0).all()
+    for without in (VIDEO[4], " and ".join(VIDEO[4:])):
+        assert of_sparse(compared("paper", 1.0, without)).index[0] == ONE
+    below = of_all.loc[DEGENERATE]
+    fixed = compared("fixed", 1.0)
+    assert (fixed.loc[DEGENERATE, "high_unregularised"] < 0).all() and len(DEGENERATE) == 14
     rank, rank_all = (MAP[[c, "gabor_r2"]].corr("spearman").iloc[0, 1] for c in ("mean", "mean_all"))
-    of_sparse_all = of_all[of_all.index.get_level_values("target").notna()]
-    following = of_sparse_all.iloc[1]
-    assert of_sparse_all.index[0] == COPIES and (of_all["low"].dropna() <= 0).all()
-    below = of_all.loc[DEGENERATE, ["below_unregularised", "high_unregularised"]]
-    assert (below["below_unregularised"] < 0).all() and (cells.loc[DEGENERATE, "low"] > 0).sum() == 13
 
     def row(name: str, of: pd.Series) -> str:
         mean, all_units, r2, alikeness = of[["mean", "mean_all", "gabor_r2", "alikeness"]]
         return f"{name}) | {mean:.1f} | {all_units:.1f} | {r2:.2f} | {alikeness:.2f} |"
 
+    tried = (ONE, SEVERAL, BROAD, BLOBS, COPIES)
+    plainly_best = (of_plain(table).iloc[0] for table in (cells, of_all))
+    above = (f"{-of['below_best']:.1f} ({-of['high']:.1f} to {-of['low']:.1f})" for of in plainly_best)
     said([
         f"{len(sparse(MAP))} sparse and {len(plain(MAP))} plain", f"all pairs of the {len(cells)} cells at once",
-        *(row(f"(λ = {cell[0]:g}, ρ = {cell[1]:g}", CELLS.loc[cell]) for cell in (EDGES, BROADER, COPIES, SMOOTHER)),
+        f"{MAP['seed'].nunique()} random initialisations per cell",
+        *(row(f"(λ = {cell[0]:g}, ρ = {cell[1]:g}", CELLS.loc[cell]) for cell in tried),
         *(row(f"(λ = {decay:g}, no sparsity", PLAIN.loc[decay]) for decay in (0.3, 1.0, 0.0)),
-        f"have r² {first.min():.2f} to {first.max():.2f} and the others {others.min():.2f} to {others.max():.2f}",
-        f"over all 100 of the best network {TABLE['a_best_network_gabor_fits']['r2'].median():.2f}",
+        f"with r² {alike['gabor_r2'].min():.2f} to {alike['gabor_r2'].max():.2f} and alikeness "
+        f"{alike['alikeness'].min():.2f} to {alike['alikeness'].max():.2f}",
         f"rank correlation of {rank:.2f} over all {len(MAP)} networks, at p = 1 of {rank_all:.2f}.",
-        f"an alikeness of {lowest.min():.2f} to {lowest.max():.2f}",
-        f"by {following['below_best']:.1f} ({following['low']:.1f} to {following['high']:.1f}).",
-        f"unregularised networks ({PLAIN.loc[0.0, 'mean_all']:.1f}) are below all {len(below)} degenerate cells, "
-        f"clearly below {(below['high_unregularised'] < 0).sum()}.",
+        f"by {following['below_best']:.1f} ({following['low']:.1f} to {following['high']:.1f}), and stays",
+        f"unregularised ones ({PLAIN.loc[0.0, 'mean_all']:.1f}) are below {(below['below_unregularised'] < 0).sum()} "
+        f"of the 14 degenerate cells, clearly below {(below['high_unregularised'] < 0).sum()} and clearly above "
+        f"{(below['low_unregularised'] > 0).sum()}; if all signs are fixed they "
+        f"({fixed.loc[[(0.0, np.nan)], 'mean'].iloc[0]:.1f}) are",
+        "clearly above it, by {} at p = 0.2 and by {} at p = 1".format(*above),
     ])  # fmt: skip
 
 
-def test_what_the_cup_does_to_the_best_at_p_1_is_as_the_page_says():
-    networks = sparse(MAP)[(sparse(MAP)["weight_decay"] == COPIES[0]) & (sparse(MAP)["target"] == COPIES[1])]
-    by_cup, by_mean = networks["turned_by_hand_all"], networks["mean_all"]
-    no_cup, neither = (
-        table[table.index.get_level_values("target").notna()]
-        for table in (compared("paper", 1.0, without) for without in (VIDEO[4], " and ".join(VIDEO[4:])))
+def test_the_filters_that_are_drawn_are_as_the_page_says():
+    fits = TABLE["a_filters"]
+    names = [f"{cell[0]:g}/{cell[1]:g}" for cell in (ONE, SEVERAL, BROAD, BLOBS, COPIES)] + [
+        "0.3/nan",
+        "1/nan",
+        "0/nan",
+    ]
+    of_cell = dict(
+        list(fits.groupby(fits["weight_decay"].map("{:g}".format) + "/" + fits["target"].map("{:g}".format)))
     )
-    three = no_cup.iloc[:3]
-    assert set(three.index) <= set(DEGENERATE) - {COPIES} and no_cup.loc[BROADER, "low"] < 0
-    assert neither.index[0] == BROADER
-    said([
-        "have {:.1f}, {:.1f} and {:.1f}; its mean".format(*by_mean),
-        "mostly by the cup ({:.1f}, {:.1f}, {:.1f})".format(*by_cup),
-        f"copies lead ({three['mean'].iloc[0]:.1f} to {three['mean'].iloc[2]:.1f}), not clearly above broader edge "
-        f"detectors ({no_cup.loc[BROADER, 'mean']:.1f})",
-        f"broader edge detectors do ({neither['mean'].iloc[0]:.1f}), and {(neither['low'] <= 0).sum()} sparse cells",
-    ])  # fmt: skip
+    assert set(of_cell) == set(names) and {len(of) for of in of_cell.values()} == {100}
+
+    def oriented(name: str) -> tuple[int, int]:
+        good = of_cell[name][of_cell[name]["r2"] > 0.8]["theta_deg"].to_numpy()
+        apart = np.abs((good[:, None] - np.arange(180) + 90) % 180 - 90) <= 10
+        around = np.arange(180)[apart.sum(0).argmax()]
+        assert min(around, 180 - around) <= 10  # the gratings of these filters vary along x: their bars are vertical
+        return len(good), apart.sum(0).max()
+
+    assert oriented(names[0]) == (100, 100)
+    said(["with λ = 0.1 and ρ = −0.8 {} have, of which {} are".format(*oriented(names[1]))])
 
 
 def test_what_choosing_signs_does_is_as_the_page_says():
@@ -142,12 +183,12 @@ def test_what_choosing_signs_does_is_as_the_page_says():
     all_choose = sparse(OTHER_SIGNS).groupby(CELL)["mean"].mean()
     assert (all_choose >= CELLS["mean"]).all() and (chosen >= fixed).all()  # a choice never lowers a score
     rules = {
-        "paper": ("the paper's rule", CELLS["mean"], chosen),
-        "fixed": ("all fixed", CELLS["mean"], fixed),
-        "chosen": ("all chosen", all_choose, chosen),
+        "paper": ("the paper's rule", CELLS["mean"], chosen, ONE),
+        "fixed": ("all fixed", CELLS["mean"], fixed, ONE),
+        "chosen": ("all chosen", all_choose, chosen, SEVERAL),
     }
     below_best, above_degenerate = [], []
-    for signs, (name, with_target, without_target) in rules.items():
+    for signs, (name, with_target, without_target, best) in rules.items():
         of = compared(signs, 0.2).loc[DEGENERATE]
         clearly = (of["low_unregularised"] > 0).sum(), (of["high_unregularised"] < 0).sum()
         degenerate = with_target[DEGENERATE].mean()
@@ -155,7 +196,7 @@ def test_what_choosing_signs_does_is_as_the_page_says():
         assert unregularised["low"] > 0
         below_best.append(unregularised["below_best"])
         above_degenerate.append(clearly[0])
-        assert degenerate < without_target[0.0] < with_target.max() and with_target.idxmax() == EDGES
+        assert degenerate < without_target[0.0] < with_target.max() and with_target.idxmax() == best
         said([
             f"| {name} | {with_target.max():.1f} | {without_target.max():.1f} | {without_target[0.0]:.1f} | "
             f"{degenerate:.1f} | {clearly[0]}, {clearly[1]} |"
@@ -164,12 +205,16 @@ def test_what_choosing_signs_does_is_as_the_page_says():
         f"clearly below the best, by {min(below_best):.1f} to {max(below_best):.1f}, and clearly above "
         "{}, {} and {} of the 14".format(*above_degenerate)
     ])  # fmt: skip
+    assert (compared("chosen", 0.2)["low"].dropna() > 0).all()
+    at_p_1 = of_sparse(compared("chosen", 1.0))
+    rivals = at_p_1.index[at_p_1["low"] <= 0]
+    assert at_p_1.index[0] == ONE and len(rivals) == 2 and set(rivals) <= set(DEGENERATE)
     gains = []
-    for signs in ("fixed", "chosen"):
-        cells = compared(signs, 0.2)
-        best = cells[cells.index.get_level_values("target").isna()].iloc[0]
-        gains.append(f"by {best['below_best']:.1f} ({best['low']:.1f} to {best['high']:.1f})")
-    said([f"{gains[0]} when the signs of all units are fixed, and {gains[1]} when all are chosen"])
+    for p in (0.2, 1.0):
+        for signs in ("fixed", "chosen"):
+            best = of_plain(compared(signs, p)).iloc[0]
+            gains.append(f"{best['below_best']:.1f} ({best['low']:.1f} to {best['high']:.1f})")
+    said(["by {} when all signs are fixed and by {} when all are chosen, at p = 1 by {} and {}.".format(*gains)])
 
 
 def test_depth_is_as_the_page_says():
@@ -192,14 +237,13 @@ def test_depth_is_as_the_page_says():
         means = left_out[left_out["p"] == p].groupby("depth")["score"].mean()
         return f"| p = {p:g}, chosen without the test | " + " | ".join(f"{m:.1f}" for m in means) + " |"
 
-    def gain(p: float, judged: str, steps: tuple[int, int] = (1, 3), sign: str = "") -> str:
+    def gain(p: float, judged: str, steps: tuple[int, int] = (1, 3)) -> str:
         mean, low, high = gains.loc[(p, judged, *steps), ["gain", "low", "high"]]
-        return f"{mean:{sign}.1f} ({low:.1f} to {high:.1f}"
+        return f"{mean:+.1f} ({low:.1f} to {high:.1f}"
 
-    def without(test: str, end: str) -> str:
-        names = [f"{t}{end}" for t in TESTS if t != test]
-        means = (depth.loc[[(f"mean{end}", name, d) for name in names], "score"].mean() for d in (1, 3))
-        return "{:.1f} and {:.1f}".format(*means)
+    def ends(test: str) -> str:
+        one, last = (depth.loc[("mean", test, d), "score"] for d in (1, 3))
+        return f"({one:.1f} to {last:.1f})"
 
     copies = [f"{test}_all" for test in TESTS]
     by_test = np.array([[depth.loc[("mean_all", test, d), "score"] for d in (1, 3)] for test in copies])
@@ -209,33 +253,34 @@ def test_depth_is_as_the_page_says():
         [rise.mean(), rise.mean() - half, rise.mean() + half], rel=0.01
     )
     clear = gains[(gains["low"] > 0) | (gains["high"] < 0)]
-    assert clear.index.tolist() == [(1.0, other, 2, 3)]
-    one, copied = (gains.loc[(1.0, of, 2, 3), ["gain", "low", "high"]] for of in (other, same))
+    assert clear.index.tolist() == [(1.0, other, 1, 2)] and clear["high"].iloc[0] < 0
+    one, copied = (gains.loc[(1.0, of, 1, 2), ["gain", "low", "high"]] for of in (other, same))
+    after_40 = TABLE["b_copies"].query("depth == 1 and chosen_by == 'mean_all'")
+    assert set(after_40["weight_decay"]) == {"(1.0,)"}
     said([
         row("p = 0.2", "mean"), row("p = 1", "mean_all"), alike("mean"), alike("mean_all"), blind(0.2), blind(1.0),
-        f"above those of one by {gain(0.2, same)}, over nine tests) at p = 0.2 and by {gain(1.0, same)}) at p = 1",
-        f"differ by {gain(0.2, other)}) and {gain(1.0, other, sign='+')}).",
+        f"differ from those of one by {gain(0.2, same)}, over nine tests) at p = 0.2 and by {gain(1.0, same)}) at "
+        "p = 1",
+        f"judges them by {gain(0.2, other)}) and {gain(1.0, other)}).",
         "without the test ({:+.1f}, {:.1f} to {:.1f}; with copies {:+.1f}, {:.1f} to {:.1f})".format(*one, *copied),
-        f"without translation depths 1 and 3 have {without('translation', '')} at p = 0.2, and without COIL-20 "
-        f"{without('rotation_3d', '_all')} at p = 1",
+        f"in rendered objects {ends('rotation_3d_rendered')}, orientation {ends('orientation')} and photographed "
+        f"objects {ends('rotation_3d')}, and below in the cup {ends('turned_by_hand')} and footage {ends('footage')}.",
         f"near the ceiling ({three('rotation_2d')})",
         f"({PLAIN['mean'].min():.0f} to {PLAIN['mean'].max():.0f} at p = 0.2, {PLAIN['mean_all'].min():.0f} to "
         f"{PLAIN['mean_all'].max():.0f} at p = 1)",
+        f"copies have {after_40['mean_all'].mean():.1f} at p = 1 after 40 epochs, and the networks of (a) "
+        f"{PLAIN.loc[1.0, 'mean_all']:.1f} after 60",
     ])  # fmt: skip
-    ranks, silent = {}, {}
-    for number in (1, 2, 3):
-        different = grid[grid["layer"] == f"stack.{number - 1}"].drop_duplicates(
-            [f"decay_{i + 1}" for i in range(number)]
-        )
-        silent[number] = f"{different['mean'].isna().sum()} of {len(different)}"
-        for p in ("mean", "mean_all"):
-            ranks[number, p] = f"{different[[p, 'alikeness of responses']].corr('spearman').iloc[0, 1]:.2f}"
+    ranks = {
+        (number, p): f"{distinct(grid, number)[[p, 'alikeness of responses']].corr('spearman').iloc[0, 1]:.2f}"
+        for number in (1, 2, 3)
+        for p in ("mean", "mean_all")
+    }
     said([
-        f"silences {silent[2]} second and {silent[3]} third layers",
-        f"as the score does ({ranks[1, 'mean']} at both p), second layers less ({ranks[2, 'mean']}, at p = 1 "
-        f"{ranks[2, 'mean_all']}), and third layers hardly ({ranks[3, 'mean']} and {ranks[3, 'mean_all']})",
+        f"as the score does ({ranks[1, 'mean']}, at p = 1 {ranks[1, 'mean_all']}), second layers less "
+        f"({ranks[2, 'mean']} and {ranks[2, 'mean_all']}), and third layers hardly ({ranks[3, 'mean']} and "
+        f"{ranks[3, 'mean_all']})",
     ])  # fmt: skip
-    assert ranks[1, "mean"] == ranks[1, "mean_all"]
 
 
 def test_no_network_is_chosen_by_the_test_that_judges_it():
@@ -244,7 +289,7 @@ def test_no_network_is_chosen_by_the_test_that_judges_it():
         end = "_all" if row.p == 1 else ""
         known = grid[grid["layer"] == f"stack.{row.depth - 1}"].dropna(subset="mean")
         best = known.loc[known[[f"{t}{end}" for t in TESTS if t != row.test]].mean(axis=1).idxmax()]
-        assert best[f"{row.test}{end}"] == row.score and best["decay_1"] == row.decay_1
+        assert best[f"{row.test}{end}"] == row.score and best["decay_1"] == row.decay_1 and best["unscored"] == 0
 
 
 def test_agreement_of_the_tests_is_as_the_page_says():
@@ -269,37 +314,37 @@ def test_agreement_of_the_tests_is_as_the_page_says():
     def inside(test: str, other: str, p: float = 0.2) -> str:
         return f"{rho(test, other, p)}, {interval(test, other, p)}"
 
+    def inside_of(test: str, other: str, family: str = "sparse, signs chosen") -> str:
+        return f"{rho(test, other, family=family)}, {interval(test, other, family=family)}"
+
     rows = [
         (turns, moves), ("rotation_3d_rendered", moves), (moves, "turned_by_hand"),
         ("rotation_3d_rendered", "turned_by_hand"), (turns, "rotation_3d_rendered"), (turns, "turned_by_hand"),
         ("rotation_3d", moves), ("footage", "rotation_3d"), ("footage", moves), ("orientation", turns),
-        ("frequency", "phase"), ("phase", moves),
+        ("orientation", moves), ("frequency", "phase"), ("footage", "phase"), ("phase", moves),
     ]  # fmt: skip
     said([
         *(f"| {names.get(a, a)} | {names.get(b, b)} | {behind(a, b)} | {behind(a, b, 0.2, 'all')} |" for a, b in rows),
-        f"footage runs against 2-D rotation ({inside('footage', turns)}) and orientation "
-        f"({inside('footage', 'orientation')}), at p = 1 against rendered objects "
-        f"({inside('footage', 'rotation_3d_rendered', 1.0)}) and orientation "
-        f"({inside('footage', 'orientation', 1.0)}), not clearly against 2-D rotation "
-        f"({inside('footage', turns, 1.0)})",
-        f"Phase runs against 2-D rotation ({inside('phase', turns)}; at p = 1 {inside('phase', turns, 1.0)}) and "
-        f"orientation ({inside('orientation', 'phase')}; at p = 1 {inside('orientation', 'phase', 1.0)})",
-        "in third layers ({} and {}; at p = 1 {} and {}; no intervals)".format(*(
-            rho(*pair, p, "third layers") for p in (0.2, 1.0) for pair in (("phase", turns), ("orientation", "phase"))
-        )),
+        f"footage runs against orientation ({inside('footage', 'orientation')}) and 2-D rotation "
+        f"({inside('footage', turns)}), at p = 1 ({inside('footage', 'orientation', 1.0)}; "
+        f"{inside('footage', turns, 1.0)}) against translation too ({inside('footage', moves, 1.0)})",
+        f"Phase runs against orientation ({inside('orientation', 'phase')}; at p = 1 "
+        f"{inside('orientation', 'phase', 1.0)}) and 2-D rotation ({inside('phase', turns)}; at p = 1 "
+        f"{inside('phase', turns, 1.0)}), at p = 1 also against translation ({inside('phase', moves, 1.0)}) and "
+        f"rendered objects ({inside('phase', 'rotation_3d_rendered', 1.0)})",
         f"rank sparse networks alike by {behind(turns, moves)}, at p = 1 by {behind(turns, moves, 1.0)}",
-        f"agree** by {behind(*means)} over sparse networks, at p = 1 by {behind(*means, 1.0)}; over all networks by "
-        f"{behind(*means, family='all')} and {behind(*means, 1.0, 'all')}",
+        f"agree** by {behind(*means)} over sparse networks, at p = 1 not clearly, by {behind(*means, 1.0)}; over all "
+        f"networks by {behind(*means, family='all')} and {behind(*means, 1.0, 'all')}",
         f"over sparse networks ({inside(moves, 'turned_by_hand', 1.0)})",
         f"alike ({centre[0]:.2f},", f"({centre[1]:.2f} and {centre[2]:.2f})",
     ])  # fmt: skip
-    everyone, of_sparse = (table.xs(family, level="networks of") for family in ("all", "sparse"))
+    everyone, some = (table.xs(family, level="networks of").loc[0.2] for family in ("all", "sparse"))
     said([
-        f"over the {of_sparse['networks'].iloc[0]} sparse networks; intervals are from resamples of their "
-        f"{of_sparse['clusters'].iloc[0]} cells",
+        f"over the {some['networks'].iloc[0]} sparse networks that differ; intervals are from resamples of their "
+        f"{some['clusters'].iloc[0]} cells",
         f"all {everyone['networks'].iloc[0]} networks that differ and have all scores has "
         f"{everyone['clusters'].iloc[0]} clusters",
-        f"hold {everyone['networks'].iloc[0] - of_sparse['networks'].iloc[0]} networks: they are worth "
+        f"hold {everyone['networks'].iloc[0] - some['networks'].iloc[0]} networks: they are worth "
         f"{everyone['effective'].iloc[0]:.0f} clusters",
     ])  # fmt: skip
     few = table.loc[(slice(None), ["plain", "second layers", "third layers"]), :]
@@ -308,13 +353,10 @@ def test_agreement_of_the_tests_is_as_the_page_says():
     for pool in ("all", "sparse"):
         fixed, chosen = (table.xs(name, level="networks of")["spearman"] for name in (pool, f"{pool}, signs chosen"))
         moved[pool] = (chosen - fixed).abs().groupby("p").max()
-    assert f"{moved['sparse'][0.2]:.2f}" == f"{moved['sparse'][1.0]:.2f}"
-    other_rule = "sparse, signs chosen"
     said([
         f"pool move by up to {moved['all'][0.2]:.2f}, at p = 1 by up to {moved['all'][1.0]:.2f}, and those over sparse "
-        f"networks by up to {moved['sparse'][0.2]:.2f} at both",
-        f"with rendered objects ({rho(turns, 'rotation_3d_rendered', family=other_rule)}) and with the cup "
-        f"({rho(turns, 'turned_by_hand', family=other_rule)})",
+        f"networks by up to {moved['sparse'][0.2]:.2f} and {moved['sparse'][1.0]:.2f}",
+        f"footage at p = 0.2 too ({inside_of('footage', moves)})",
     ])  # fmt: skip
 
 
@@ -325,7 +367,8 @@ def test_networks_that_share_their_first_layers_are_drawn_together(monkeypatch):
     sizes = pool["cluster"].value_counts()
     without_sparsity = pool[pool["family"] != "sparse"]
     assert without_sparsity["cluster"].nunique() == 7 and set(without_sparsity["cluster"]) == set(sizes.index[:7])
-    assert (sizes[7:] == 3).all() and sizes.sum() ** 2 / (sizes**2).sum() == pytest.approx(14.27, abs=0.01)
+    assert sizes[7:].between(6, 10).all() and (sizes[7:] == 10).sum() > 50  # those that do not differ are left out
+    assert sizes.sum() ** 2 / (sizes**2).sum() == pytest.approx(32.17, abs=0.01)
     everyone = TABLE["d_agreement"].set_index(["p", "networks of", "test", "other"]).sort_index().loc[(0.2, "all")]
     for pair in (("footage", "translation"), ("orientation", "rotation_2d")):
         assert everyone.loc[pair, "spearman"] == pytest.approx(pool[[*pair]].corr("spearman").iloc[0, 1], abs=1e-3)
@@ -351,7 +394,7 @@ def changes(what: str, of: str = "all units") -> pd.DataFrame:
 def test_untrained_networks_were_shown_the_same_and_settings_do_not_matter_to_them():
     keys = ["transformation", "of", "seed", "near_max"]
     one, other = (UNTRAINED[UNTRAINED["setting"] == s].set_index(keys)["difference"] for s in SETTINGS)
-    assert (one - other).abs().max() < 0.01
+    assert (one - other).abs().max() < 0.05  # a few of thousands of stimuli fire or not by the last digit of responses
     layers, untrained = TABLE["c_cdbn_layers"], TABLE["c_untrained_layers"]
     shown = [table.groupby("transformation")["stimuli"].unique().map(list).to_dict() for table in (layers, untrained)]
     assert shown[0] == shown[1]
@@ -371,7 +414,7 @@ def test_the_layers_of_the_convolutional_network_are_as_the_page_says():
         rows = layers_of(table, setting, test)
         below, above, apart = rows[["other_score", "score", "difference"]].mean()
         count = rows["clear"].sum()
-        bold = "**" if counted and count > 1 else ""
+        bold = "**" if counted and count > 2 else ""
         return f"{below:.1f} → {above:.1f}, {bold}{apart:+.1f}{bold}" + (f" ({count})" if counted else "")
 
     def changed(setting: str, test: str) -> str:
@@ -396,26 +439,56 @@ def test_the_layers_of_the_convolutional_network_are_as_the_page_says():
         return 100 * mean(table, test) / layers_of(table, "reconstruction", test)["other_score"].mean()
 
     up, rendered = ["phase", "translation"], "rotation_3d_rendered"
-    assert [clear(test) for test in (*up, rendered, "orientation")] == [3, 3, 2, 3]
-    signs = [np.sign(mean(table, test)) for table in (TRAINED, UNTRAINED) for test in TESTS if test != "turned_by_hand"]
-    assert signs[:8] == signs[8:]
-    of_contours = [np.sign(mean(TRAINED, test, "contours")) for test in TESTS if test != "turned_by_hand"]
-    assert sum(a == b for a, b in zip(of_contours, signs[8:], strict=True)) == 5
-    of_setting = change.loc["reconstruction"]
-    assert set(of_setting.index[of_setting["low"] > 0]) == {"frequency", "footage"}
-    assert set(of_setting.index[of_setting["high"] < 0]) == {"translation", "rotation_3d"}
+    assert [clear(test) for test in (*up, rendered, "orientation")] == [5, 2, 0, 5]
+    tests = [test for test in TESTS if test != "turned_by_hand"]
+    sign = {
+        name: np.array([np.sign(mean(table, test, setting)) for test in tests])
+        for name, table, setting in (
+            ("untrained", UNTRAINED, "reconstruction"), ("best", TRAINED, "reconstruction"),
+            ("contours", TRAINED, "contours"),
+        )
+    }  # fmt: skip
+    assert [t for t, a, b in zip(tests, sign["untrained"], sign["best"], strict=True) if a != b] == ["rotation_3d"]
+    assert (sign["untrained"] == sign["contours"]).sum() == 5
     assert all((layers_of(TRAINED, setting, "phase")["low"] > 0).all() for setting in SETTINGS)
     falls = [-mean(TRAINED, "orientation", setting) for setting in SETTINGS]
-    gaining = (rendered, "phase", "translation", "rotation_3d")
-    trained, untrained = ([share(table, test) for test in gaining] for table in (TRAINED, UNTRAINED))
     said([
         f"phase rises by {mean(UNTRAINED, 'phase'):.1f} from layer 1 to layer 2, translation by "
         f"{mean(UNTRAINED, 'translation'):.1f} and 3-D rotation of rendered objects by "
         f"{mean(UNTRAINED, rendered):.1f}, and orientation "
-        f"falls by {-mean(UNTRAINED, 'orientation'):.1f} (clear in 3, 3, 2 and 3 of 3",
+        f"falls by {-mean(UNTRAINED, 'orientation'):.1f} (clear in 5, 2, 0 and 5 of 5",
         "in trained networks too, by {:.1f} and {:.1f} at two settings".format(*falls),
-        "rendered objects have {:+.0f} %, phase {:+.0f} %, translation {:+.0f} %, photographed objects {:+.0f} % "
-        "(untrained: {:+.0f}, {:+.0f}, {:+.0f} and {:+.0f} %)".format(*trained, *untrained),
+    ])  # fmt: skip
+
+
+def test_what_each_test_gains_is_as_the_page_says():
+    gains = TABLE["c_gains"].set_index(["networks", "setting", "transformation"]).sort_index()
+    rendered = "rotation_3d_rendered"
+
+    def gain(test: str, setting: str = "reconstruction", networks: str = "trained") -> str:
+        return "{:.0f} % ({:.0f} to {:.0f}".format(*gains.loc[(networks, setting, test), ["gain", "low", "high"]])
+
+    def above(test: str, networks: str = "trained", sign: int = 1) -> str:
+        mean, *ends = sign * gains.loc[(networks, "reconstruction", test), ["above", "above_low", "above_high"]]
+        return f"by {mean:.0f}, {min(ends):.0f} to {max(ends):.0f}"
+
+    rows = layers_of(TRAINED, "reconstruction", rendered)
+    of_each = 100 * (rows["score"] / rows["other_score"] - 1)
+    half = stats.t.ppf(0.975, len(rows) - 1) * of_each.std(ddof=1) / len(rows) ** 0.5
+    expected = [of_each.mean(), of_each.mean() - half, of_each.mean() + half]
+    assert gains.loc[("trained", "reconstruction", rendered), ["gain", "low", "high"]].tolist() == pytest.approx(
+        expected, abs=0.1
+    )
+    phase = layers_of(TRAINED, "reconstruction", "phase")
+    apart = of_each.to_numpy() - 100 * (phase["score"] / phase["other_score"] - 1).to_numpy()
+    assert gains.loc[("trained", "reconstruction", "phase"), "above"] == pytest.approx(apart.mean(), abs=0.1)
+    said([
+        f"rendered objects gain {gain(rendered)}): clearly more than translation ({above('translation')}) and "
+        f"photographed objects ({above('rotation_3d')}), not clearly more than footage ({above('footage')}), and not "
+        f"clearly less than phase ({above('phase', sign=-1)}).",
+        f"Untrained they gain {gain(rendered, networks='untrained')}), clearly less than translation "
+        f"({above('translation', 'untrained', -1)}) and phase ({above('phase', 'untrained', -1)}).",
+        f"With most contours they gain {gain(rendered, 'contours')}), and phase {gain('phase', 'contours')};",
     ])  # fmt: skip
 
 
@@ -428,18 +501,43 @@ def test_what_learning_does_to_the_second_layer_is_as_the_page_says():
         return f"{row['change']:+.1f}, {row['low']:.1f} to {row['high']:.1f}"
 
     spread = every.groupby("setting")["change"].agg(["min", "max"])
-    assert set(every.index[every["clear"]]) == {("reconstruction", t) for t in ("phase", "rotation_2d", "frequency")}
-    assert every[every["clear"]]["high"].max() < 0
-    rendered = [(s, "rotation_3d_rendered") for s in SETTINGS]
-    assert set(best.index[best["clear"]]) == {*rendered, ("contours", "rotation_2d"), ("reconstruction", "frequency")}
+    clear = {(setting, test) for setting, test in every.index[every["clear"]]}
+    rendered, falling = "rotation_3d_rendered", ("translation", "rotation_2d", "orientation", "frequency")
+    assert clear == {
+        *((setting, rendered) for setting in SETTINGS), *(("reconstruction", test) for test in falling),
+        ("contours", "footage"),
+    }  # fmt: skip
+    assert (every[every["clear"]]["change"] < 0).sum() == 4
+    layer_1 = changes("layer 1")["change"].abs().groupby("setting").sum()
+    assert layer_1["contours"] > 5 * every["change"].abs().groupby("setting").sum()["contours"]
+    assert set(best.index[best["clear"]]) == {
+        *((setting, test) for setting in SETTINGS for test in (rendered, "rotation_2d")), ("contours", "translation"),
+        ("reconstruction", "frequency"), ("reconstruction", "orientation"),
+    }  # fmt: skip
+
+    def both(table: pd.DataFrame, test: str) -> str:
+        return "; ".join(one(table, setting, test) for setting in SETTINGS)
+
+    def alone(setting: str, test: str) -> str:
+        row = every.loc[(setting, test)]
+        return f"{row['change']:.1f}, {row['low']:.1f} to {row['high']:.1f}"
+
+    inside = ("{change:.1f} ({low:.1f} to {high:.1f})".format(**every.loc[(s, rendered)]) for s in SETTINGS)
+    not_for = "; ".join(alone(setting, "rotation_3d") for setting in SETTINGS)
     said([
-        "learning changes it by {:+.1f} to {:+.1f}, clearly".format(*spread.loc["reconstruction"]),
-        f"in phase ({one(every, 'reconstruction', 'phase')}), 2-D rotation "
-        f"({one(every, 'reconstruction', 'rotation_2d')}) and frequency ({one(every, 'reconstruction', 'frequency')})",
-        "it changes by {:+.1f} to {:+.1f}, nowhere clearly".format(*spread.loc["contours"]),
-        f"in rendered objects ({one(best, *rendered[0])}; {one(best, *rendered[1])}) and, with most contours, in 2-D "
-        f"rotation ({one(best, 'contours', 'rotation_2d')}), and lowers it in frequency with the best reconstruction "
-        f"({one(best, 'reconstruction', 'frequency')})",
+        "learning changes layer 2 by itself by {:+.1f} to {:+.1f}, clearly".format(*spread.loc["reconstruction"]),
+        f"upwards in rendered objects ({one(every, 'reconstruction', rendered)}), and clearly downwards in "
+        f"translation ({one(every, 'reconstruction', 'translation')}), 2-D rotation "
+        f"({one(every, 'reconstruction', 'rotation_2d')}), orientation ({one(every, 'reconstruction', 'orientation')}) "
+        f"and frequency ({one(every, 'reconstruction', 'frequency')})",
+        "it changes it by {:+.1f} to {:+.1f}, clearly in rendered objects ".format(*spread.loc["contours"])
+        + f"({one(every, 'contours', rendered)}) and footage ({one(every, 'contours', 'footage')})",
+        f"in rendered objects ({both(best, rendered)}) and 2-D rotation ({both(best, 'rotation_2d')}), with most "
+        f"contours in translation ({one(best, 'contours', 'translation')}), and with the best reconstruction lowers it "
+        f"in frequency ({one(best, 'reconstruction', 'frequency')}) and orientation "
+        f"({one(best, 'reconstruction', 'orientation')})",
+        "learning raises its score by {} and {} at the two settings".format(*inside),
+        f"not for photographed ones ({not_for})",
     ])  # fmt: skip
 
 
@@ -480,20 +578,36 @@ def test_the_sweep_of_the_convolutional_network_is_as_the_page_says():
         f"{len(swept)} settings", f"{(swept['epochs'] == 12).sum()} learned for 12 epochs, and "
         f"{(swept['epochs'] == 36).sum()} for 36", f"among the {len(eligible)} settings",
         f"phase in all {(~silent).sum()} settings that are not silent and in {both('phase')[1]} of the {silent.sum()}",
-        "in rendered objects in {} and {}, in translation in {} and {}".format(
-            *both("rotation_3d_rendered"), *both("translation")
-        ),
+        "in translation in {} and {}: that so many".format(*both("translation")),
         f"{combining.min() * 100:.0f} to {combining.max() * 100:.0f} % of its units",
         f"{maps.loc['contours', 'min']:.0f} to {maps.loc['contours', 'max']:.0f} maps",
         f"{maps.loc['reconstruction', 'min']:.0f} to {maps.loc['reconstruction', 'max']:.0f} at the other",
-        "{:.0f} to {:.0f} % of them on the border".format(*100 * border.loc["reconstruction"]),
+        "{:.0f} to {:.0f} % of all have most of their weight on the border".format(*100 * border.loc["reconstruction"]),
         f"{(swept['oriented'] == 0).sum()} settings have no oriented filter, and "
         f"{(swept['oriented'] > 0.5).sum()} have more",
     ])  # fmt: skip
     assert swept.loc[swept["contours"], "oriented"].iloc[0] > 0.5
-    alike = fits.query("setting == 'contours' and 0.86 < r2 < 0.88 and frequency < 0.02")
-    assert f"{len(alike)} of the {len(fits) // 2} filters are copies" in PAGE
-    assert f"{len(alike)} of the {len(fits) // 2} units of layer 1 are copies" in PAGE
+    fits = fits[fits["epochs"] == 60].assign(longer=fits[["sx", "sy"]].max(axis=1))
+    oriented = (fits["r2"] > 0.8) & (fits["frequency"] > 0.05)
+    best = fits["setting"] == "reconstruction"
+    share = 100 * oriented[best].groupby(fits["seed"]).mean()
+    pixels = fits[best & oriented].groupby("seed")["longer"].median()
+    alike = [same_fits(network) for _, network in fits[~best].groupby("seed")]
+    assert {len(network) for _, network in fits.groupby(["setting", "seed"])} == {24} and len(alike) == 5
+    said([
+        f"{share.min():.0f} to {share.max():.0f} % of the first layer's filters are oriented",
+        f"of {pixels.min():.1f} to {pixels.max():.1f} pixels",
+        f"{min(alike)} to {max(alike)} of the 24 filters of layer 1 have nearly the same Gabor fit",
+        f"{min(alike)} to {max(alike)} of the 24 are nearly one broad pattern",
+    ])  # fmt: skip
+
+
+def same_fits(fits: pd.DataFrame) -> int:
+    """The most filters whose Gabor fits are as those of one: within 0.01 in r², 0.005 cycles per pixel and 3°."""
+    r2, frequency, theta = (
+        np.abs(np.subtract.outer(v, v)) for v in fits[["r2", "frequency", "theta_deg"]].T.to_numpy()
+    )
+    return int(((r2 < 0.01) & (frequency < 0.005) & (np.minimum(theta, 180 - theta) < 3)).sum(0).max())
 
 
 def test_the_page_on_reviews_says_what_its_tables_say():

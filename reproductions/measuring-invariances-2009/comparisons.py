@@ -1,4 +1,4 @@
-"""What the tables of networks allow to conclude: which cells differ, what depth gains, which tests agree.
+"""What the tables of networks allow to conclude: which cells differ, what sparsity and depth gain, which tests agree.
 
 Everything here is computed from tables, so that it can be computed again without a network.
 """
@@ -23,7 +23,18 @@ CELL = ["weight_decay", "target"]
 FEW_CLIPS = ("turned_by_hand", "footage")
 FAMILIES = ("sparse", "plain", "second layers", "third layers")
 FEWEST_CLUSTERS = 10  # effective ones, for an interval
-POOLS = {"all": False, "all, signs chosen": True, **dict.fromkeys(FAMILIES, False), "sparse, signs chosen": True}
+ALIKE_ABOVE = 0.9  # the mean absolute correlation of filters above which a cell is degenerate
+CELLS_ARE = {"sparse, not degenerate": False, "sparse, degenerate": True}
+POOLS = {
+    "all": False,
+    "all, signs chosen": True,
+    **dict.fromkeys(FAMILIES, False),
+    "sparse, signs chosen": True,
+    **dict.fromkeys(CELLS_ARE, False),
+}  # and whether units of sparse networks choose their signs
+LATER = ("rotation_3d", "rotation_3d_rendered", "translation")  # what the paper finds later layers to gain most in
+EARLIER = ("phase", "orientation")
+MORE_LATER = "translation and 3-D rotation less phase and orientation"
 
 
 def tests_in(table: pd.DataFrame) -> list[str]:
@@ -37,6 +48,15 @@ def mean_interval(values: Array) -> tuple[float, float, float]:
         return float(values.mean()), np.nan, np.nan
     mean, half = values.mean(), stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
     return float(mean), float(mean - half), float(mean + half)
+
+
+def welch_interval(one: Array, other: Array) -> tuple[float, float, float]:
+    """How far the mean of one sample is above that of another, and its 95 % interval (Welch 1947)."""
+    apart = float(one.mean() - other.mean())
+    if min(len(one), len(other)) < 2:
+        return apart, np.nan, np.nan
+    found = stats.ttest_ind(one, other, equal_var=False).confidence_interval()
+    return apart, float(found.low), float(found.high)
 
 
 def effective_number(sizes: Array) -> float:
@@ -98,7 +118,7 @@ def compare_cells(scores: pd.DataFrame, other_signs: pd.DataFrame) -> pd.DataFra
     """Every cell of (a) against the best sparse one and against the unregularised one, by each rule of signs."""
     tests = tests_in(scores)
     compared = [(signs, p, ()) for signs in ("paper", "fixed", "chosen") for p in (0.2, 1.0)]
-    compared += [("paper", 1.0, FEW_CLIPS[:1]), ("paper", 1.0, FEW_CLIPS)]
+    compared += [("paper", p, without) for p in (0.2, 1.0) for without in (FEW_CLIPS[:1], FEW_CLIPS)]
     tables = []
     for signs, p, left_out in compared:
         networks = by_rule(scores, other_signs)[signs].fillna({"target": 1.0})  # 1 stands for "no target"
@@ -115,6 +135,29 @@ def compare_cells(scores: pd.DataFrame, other_signs: pd.DataFrame) -> pd.DataFra
         table.insert(2, "without", " and ".join(left_out) or "nothing")
         tables.append(table)
     return pd.concat(tables, ignore_index=True)
+
+
+def sparsity_gains(scores: pd.DataFrame, other_signs: pd.DataFrame) -> pd.DataFrame:
+    """How far the best sparse cell of (a) is above two without sparsity, with 95 % intervals over tests, in pairs.
+
+    The two are the best and the unregularised one. The same tests choose the best and judge them.
+    """
+    tests = tests_in(scores)
+    rows = []
+    for signs, p in itertools.product(("paper", "fixed", "chosen"), (0.2, 1.0)):
+        networks = by_rule(scores, other_signs)[signs].fillna({"target": 1.0})
+        cells = networks.groupby(CELL)[[f"{name}{ALL if p == 1 else ''}" for name in tests]].mean()
+        without = cells[cells.index.get_level_values("target") == 1.0]
+        best = cells.drop(without.index).mean(axis=1).idxmax()
+        for name, other in (("best", without.mean(axis=1).idxmax()), ("unregularised", (0.0, 1.0))):
+            apart = (cells.loc[best] - cells.loc[other]).to_numpy()
+            row = {"signs": signs, "p": p, "weight_decay": best[0], "target": best[1], "above": name}
+            row |= {
+                "its_weight_decay": other[0],
+                **dict(zip(("gain", "low", "high"), mean_interval(apart), strict=True)),
+            }
+            rows.append(row | {"higher": int((apart > 0).sum()), "tests": len(tests)})
+    return pd.DataFrame(rows)
 
 
 # -- (b) --------------------------------------------------------------------------------------------------
@@ -137,21 +180,30 @@ def left_out_choices(grid: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def depth_gains(by_depth: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
-    """What depth gains in the mean over tests, with 95 % intervals over tests, in pairs (Student's t).
+def depth_gains(copies: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
+    """What depth gains in the mean over tests, with 95 % intervals, over tests in pairs or over initial weights.
 
     Copies of networks that the same tests chose are beside networks that were chosen without the test in question.
+    Intervals over initial weights are Welch's, and say nothing of other tests.
     """
+    tests = left_out["test"].unique()
     rows = []
     for p, end in ((0.2, ""), (1.0, ALL)):
-        copies = by_depth[by_depth["chosen_by"] == f"mean{end}"].pivot(index="test", columns="depth", values="score")
-        copies = copies.loc[[f"{name}{end}" for name in left_out["test"].unique()]]
+        mine = copies[copies["chosen_by"] == f"mean{end}"]
+        by_test = mine.groupby("depth")[[f"{name}{end}" for name in tests]].mean().T
         others = left_out[left_out["p"] == p].pivot(index="test", columns="depth", values="score")
-        for judged, scores in (("the tests that chose", copies), ("a test that did not choose", others)):
+        for judged, scores in (("the tests that chose", by_test), ("a test that did not choose", others)):
             for one, other in ((1, 2), (2, 3), (1, 3)):
-                mean, low, high = mean_interval((scores[other] - scores[one]).to_numpy())
-                row = {"p": p, "judged by": judged, "from": one, "to": other, "gain": mean, "low": low, "high": high}
-                rows.append(row | {"rises": int((scores[other] > scores[one]).sum()), "tests": len(scores)})
+                row: dict[str, Any] = {"p": p, "judged by": judged, "from": one, "to": other}
+                gain = mean_interval((scores[other] - scores[one]).to_numpy())
+                row |= {"rises": int((scores[other] > scores[one]).sum()), "tests": len(scores)}
+                rows.append(row | dict(zip(("gain", "low", "high"), gain, strict=True)) | {"over": "tests"})
+                if scores is by_test:
+                    means = [mine.loc[mine["depth"] == depth, f"mean{end}"].to_numpy() for depth in (other, one)]
+                    gain = welch_interval(*means)
+                    rows.append(
+                        row | dict(zip(("gain", "low", "high"), gain, strict=True)) | {"over": "initial weights"}
+                    )
     return pd.DataFrame(rows)
 
 
@@ -180,19 +232,24 @@ def relative_gains(scores: pd.DataFrame) -> pd.DataFrame:
     """How much of the score of layer 1 layer 2 gains in each test, in per cent, at p = 1.
 
     The gain in 3-D rotation of rendered objects, ``above``, is compared with that in each other test, in pairs over
-    initialisations. Intervals are Student's t over them; there are none of a single one. A test that gives a layer no
-    score has a row without numbers.
+    initialisations. A row more is the mean gain in translation and 3-D rotation less that in phase and orientation.
+    Intervals are Student's t over initialisations; there are none of a single one. A test that gives a layer no score
+    has a row without numbers.
     """
     kept = scores[(scores["of"] == "all units") & (scores["near_max"] == 0.1)]
     gain = (100 * (kept["score"] / kept["other_score"] - 1)).rename("gain")
     wide = kept.join(gain).pivot(index=["setting", "seed"], columns="transformation", values="gain")
+    later = [name for name in LATER if name in wide]
+    wide[MORE_LATER] = wide[later].mean(axis=1, skipna=False) - wide[list(EARLIER)].mean(axis=1, skipna=False)
     rows = []
     for setting, group in wide.groupby(level="setting", sort=False):
         for name in wide.columns:
             row: dict[str, Any] = {"setting": setting, "transformation": name}
             row |= dict(zip(("gain", "low", "high"), mean_interval(group[name].to_numpy()), strict=True))
-            above = mean_interval((group["rotation_3d_rendered"] - group[name]).to_numpy())
-            rows.append(row | dict(zip(("above", "above_low", "above_high"), above, strict=True)))
+            if name != MORE_LATER:
+                above = mean_interval((group["rotation_3d_rendered"] - group[name]).to_numpy())
+                row |= dict(zip(("above", "above_low", "above_high"), above, strict=True))
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -203,6 +260,8 @@ def tested_networks(
     scores: pd.DataFrame, other_signs: pd.DataFrame, grid: pd.DataFrame, tests: list[str], sparse_choose: bool
 ) -> pd.DataFrame:
     """Networks that differ and have all scores, with the family of each and the cluster that it is drawn with.
+
+    Of sparse networks there is also whether the filters of their cell are copies of each other, ``degenerate``.
 
     Sparse networks of one cell differ in their seed alone. Networks without sparsity whose first layers have the same
     weight decay are one cluster: those of (a), and those of (b), whose first layers are the same.
@@ -217,17 +276,18 @@ def tested_networks(
     sparse = scores["target"].notna()
     first = (other_signs if sparse_choose else scores)[sparse]
     cells = [f"{decay:g}/{target:g}" for decay, target in zip(first["weight_decay"], first["target"], strict=True)]
+    alike = scores[sparse].groupby(CELL)["alikeness"].transform("mean") > ALIKE_ABOVE
     plain = scores[~sparse]
     layer = grid["layer"].str.removeprefix("stack.").astype(int)
     networks = [
-        first[tests].assign(family="sparse", cluster=cells),
+        first[tests].assign(family="sparse", cluster=cells, degenerate=alike.to_numpy()),
         plain[tests].assign(family="plain", cluster=[f"{decay:g}" for decay in plain["weight_decay"]]),
         grid[tests].assign(
             family=layer.map(dict(enumerate(FAMILIES[1:]))).to_numpy(),
             cluster=[f"{decay:g}" for decay in grid["decay_1"]],
         ),
     ]
-    return pd.concat(networks, ignore_index=True).dropna().drop_duplicates(tests)
+    return pd.concat(networks, ignore_index=True).dropna(subset=tests).drop_duplicates(tests)
 
 
 def rank_agreement(networks: pd.DataFrame, a: str, b: str, draws: int) -> dict[str, float]:
@@ -255,6 +315,8 @@ def agreement(scores: pd.DataFrame, other_signs: pd.DataFrame, grid: pd.DataFram
         networks = with_means(tested_networks(scores, other_signs, grid, tests, choose), tests)
         family = pool.split(",")[0]
         networks = networks if family == "all" else networks[networks["family"] == family]
+        if pool in CELLS_ARE:
+            networks = networks[networks["degenerate"] == CELLS_ARE[pool]]
         for a, b in [*itertools.combinations(tests, 2), ("mean of gratings", "mean of video")]:
             pair = {"p": p, "networks of": pool, "test": a.removesuffix(ALL), "other": b.removesuffix(ALL)}
             rows.append(pair | rank_agreement(networks, a, b, draws))

@@ -4,11 +4,11 @@
 
 Writes tables (CSV) and figures (PNG) beside this file, or under --out. The parts are ``networks`` (autoencoders),
 ``sweep`` (settings of the convolutional network, chosen on pictures that are not learned from) and ``cdbn``, which
-takes the best of them. Three portions of them need no GPU: ``comparisons`` concludes from the tables of ``networks``,
-``filters`` trains a few of its networks, to look at, and ``untrained`` scores the networks of ``cdbn`` before they
-learn, beside its table. The folder of data
-holds coil20/coil20_64.npz, natural_sequences, videos and perhaps opencv; without it there are photographs alone. With
---small it runs in about a minute on a CPU, for the tests: too small to learn from.
+takes the best of them. Three portions of them need no GPU: ``comparisons`` draws the tables of ``networks`` and
+concludes from them, ``filters`` trains a few of its networks, to look at, and ``untrained`` scores the networks of
+``cdbn`` before they learn, beside its table. The folder of data holds coil20/coil20_64.npz, natural_sequences, videos
+and perhaps opencv; without it there are photographs alone. With --small it runs in about a minute on a CPU, for the
+tests: too small to learn from.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from comparisons import (
     left_out_choices,
     mean_interval,
     relative_gains,
+    sparsity_gains,
     tested_networks,
     tests_in,
     what_learning_changes,
@@ -86,6 +87,13 @@ LOOKED_AT = (
     (0.0, np.nan),
 )
 CHOSEN_BY = {"reconstruction": "criterion", "contours": "contours_combined"}  # settings, by the largest of a column
+BOTH_P = ((TOP, ""), (1.0, ALL))  # the proportions of units, and the ends of the names of their columns
+CALLED = {
+    "rotation_2d": "2-D rotation",
+    "rotation_3d": "photographed objects",
+    "rotation_3d_rendered": "rendered objects",
+    "turned_by_hand": "cup",
+}
 ALIKE, ALIKE_PATCHES = "alikeness of responses", 5000
 SCORED = ("ok", "tied")  # statuses of units that have a score
 STATUSES = (*SCORED, "constant", "sparse", "always on", "silent", "not finite")
@@ -297,7 +305,6 @@ class Reproduction:
         with self.timed("map: Gabor fits"):
             self.describe_filters()
         self.save(self.map, "a_sparsity_map")
-        self.draw_map()
 
     def describe_filters(self) -> None:
         """Of every network: median r² of Gabor fits to some of its filters, and how alike all of them are."""
@@ -310,16 +317,16 @@ class Reproduction:
         r2 = [fit["r2"].median() for fit in fits]
         self.map = self.map.join(pd.DataFrame(rows).assign(gabor_r2=r2))
 
-    def draw_map(self) -> None:
-        sparse = self.map[self.map["target"].notna()]
-        figure = plt.figure(figsize=(16, 8), constrained_layout=True)
-        upper, lower = figure.subfigures(2, 1, height_ratios=(1, 1.1))
+    def draw_map(self, scores: pd.DataFrame) -> None:
+        """The means over the initialisations of every cell; the last row is without sparsity."""
+        kept = scores.assign(target=scores["target"].map(lambda t: "none" if np.isnan(t) else f"{t:g}"))
+        figure, axes = plt.subplots(1, 3, figsize=(16, 4.6), constrained_layout=True)
         titles = {"mean": "mean over tests, p = 0.2", "mean_all": "mean over tests, p = 1", "gabor_r2": "Gabor r²"}
-        for axis, (column, title) in zip(upper.subplots(1, 3), titles.items(), strict=True):
-            means = sparse.groupby(["target", "weight_decay"])[column].mean().unstack()
+        for axis, (column, title) in zip(axes, titles.items(), strict=True):
+            means = kept.groupby(["target", "weight_decay"], sort=False)[column].mean().unstack()
             image = axis.imshow(means, cmap="viridis", aspect="auto")
             axis.set_xticks(range(len(means.columns)), [f"{d:g}" for d in means.columns])
-            axis.set_yticks(range(len(means.index)), [f"{t:g}" for t in means.index])
+            axis.set_yticks(range(len(means.index)), means.index)
             axis.set_xlabel("weight decay λ")
             axis.set_ylabel("target mean activation ρ")
             axis.set_title(title)
@@ -327,26 +334,7 @@ class Reproduction:
                 shown = f"{value:.2f}" if column == "gabor_r2" else f"{value:.0f}"
                 dark = value < np.nanmean(means.to_numpy())
                 axis.text(j, i, shown, ha="center", va="center", color="white" if dark else "black", fontsize=8)
-            upper.colorbar(image, ax=axis)
-        best = int(sparse["mean"].idxmax())
-        chosen = {
-            "best": best,
-            "unregularised": int(self.map[self.map["target"].isna() & (self.map["weight_decay"] == 0)].index[0]),
-            "most alike (degenerate)": int(self.map["alikeness"].idxmax()),
-        }
-        rows = lower.subplots(3, 1)
-        for axis, (name, which) in zip(rows, chosen.items(), strict=True):
-            entry = self.map.loc[which]
-            axis.imshow(tile(self.map_networks[which].filters(0).reshape(-1, PATCH, PATCH), 2, 30), cmap="gray")
-            settings = f"λ = {entry['weight_decay']:g}" + (
-                "" if np.isnan(entry["target"]) else f", ρ = {entry['target']:g}"
-            )
-            axis.set_title(
-                f"{name} ({settings}): score {entry['mean']:.1f} (p = 1: {entry['mean_all']:.1f}), "
-                f"Gabor r² {entry['gabor_r2']:.2f}",
-                fontsize=9,
-            )
-            axis.axis("off")
+            figure.colorbar(image, ax=axis)
         self.draw(figure, "a_sparsity_map")
 
     def filters(self) -> None:
@@ -417,10 +405,7 @@ class Reproduction:
         for group_of, group in long.groupby([*keys, "test"]):
             mean, low, high = mean_interval(group["score"].to_numpy())
             rows.append(dict(zip([*keys, "test"], group_of, strict=True)) | {"score": mean, "low": low, "high": high})
-        self.by_depth = pd.DataFrame(rows)
-        self.save(self.by_depth, "b_depth")
-        drawn = [name for name in names if not name.endswith(ALL) or name == f"mean{ALL}"]
-        self.draw_depth([name for name in drawn if name != ALIKE])
+        self.save(pd.DataFrame(rows), "b_depth")
 
     def alike(self, networks: list[StackedAutoencoder]) -> pd.DataFrame:
         """How alike the units of each layer of each network respond to patches: their mean absolute correlation."""
@@ -434,17 +419,23 @@ class Reproduction:
                 rows.append({"network": number, "layer": f"stack.{i}", ALIKE: alikeness(h.T.cpu().numpy())})
         return pd.DataFrame(rows)
 
-    def draw_depth(self, names: list[str]) -> None:
-        figure, axis = plt.subplots(figsize=(9, 4.2), constrained_layout=True)
-        for i, depth in enumerate((1, 2, 3)):
-            mine = self.by_depth[(self.by_depth["depth"] == depth) & (self.by_depth["chosen_by"] == "mean")]
-            mine = mine.set_index("test").loc[names]
-            place = np.arange(len(names)) + (i - 1) * 0.27
-            error = np.stack([mine["score"] - mine["low"], mine["high"] - mine["score"]])
-            axis.bar(place, mine["score"], 0.25, yerr=error, capsize=2, label=f"depth {depth}")
-        axis.set_xticks(range(len(names)), names, rotation=20, ha="right")
-        axis.set_ylabel("invariance score (95 % interval over copies)")
-        axis.legend(frameon=False)
+    def draw_depth(self, by_depth: pd.DataFrame, tests: list[str]) -> None:
+        figure, axes = plt.subplots(2, 1, figsize=(9, 7), constrained_layout=True)
+        for axis, (p, end) in zip(axes, BOTH_P, strict=True):
+            names = [f"{name}{end}" for name in (*tests, "mean")]
+            for i, depth in enumerate((1, 2, 3)):
+                mine = by_depth[(by_depth["depth"] == depth) & (by_depth["chosen_by"] == f"mean{end}")]
+                mine = mine.set_index("test").loc[names]
+                place = np.arange(len(names)) + (i - 1) * 0.27
+                error = np.stack([mine["score"] - mine["low"], mine["high"] - mine["score"]])
+                axis.bar(place, mine["score"], 0.25, yerr=error, capsize=2, label=f"depth {depth}")
+            axis.set_xticks(
+                range(len(names)), [CALLED.get(name, name) for name in (*tests, "mean")], rotation=20, ha="right"
+            )
+            axis.set_ylabel(f"score, p = {p:g}")
+        axes[0].set_title("means of copies, with 95 % intervals over initial weights")
+        axes[0].set_ylim(0, 120)
+        axes[0].legend(frameon=False, ncols=3)
         self.draw(figure, "b_depth")
 
     def draw_filters(self, network: StackedAutoencoder) -> None:
@@ -620,25 +611,35 @@ class Reproduction:
 
     def comparisons(self) -> None:
         """Which cells differ, what depth gains, and whether the tests rank networks alike: from the saved tables."""
-        names = ("a_sparsity_map", "a_other_signs", "b_weight_decay_grid", "b_depth")
-        scores, other_signs, grid, by_depth = map(self.saved, names)
+        names = ("a_sparsity_map", "a_other_signs", "b_weight_decay_grid", "b_copies", "b_depth")
+        scores, other_signs, grid, copies, by_depth = map(self.saved, names)
         with self.timed("comparisons"):
             self.save(compare_cells(scores, other_signs), "a_cells")
+            self.save(sparsity_gains(scores, other_signs), "a_gains")
             left_out = left_out_choices(grid)
             self.save(left_out, "b_left_out")
-            self.save(depth_gains(by_depth, left_out), "b_depth_gains")
+            self.save(depth_gains(copies, left_out), "b_depth_gains")
             self.save(agreement(scores, other_signs, grid, self.scale.draws), "d_agreement")
         tests = tests_in(scores)
-        every = with_means(tested_networks(scores, other_signs, grid, tests, sparse_choose=False), tests)
-        figure, axis = plt.subplots(figsize=(5, 4.2), constrained_layout=True)
-        gratings, video = every["mean of gratings"], every["mean of video"]
-        for family in FAMILIES:
-            mine = every["family"] == family
-            axis.scatter(gratings[mine], video[mine], s=8, alpha=0.6, label=family)
-        axis.set_xlabel("grating test (mean of 3)")
-        axis.set_ylabel("video test (mean)")
-        axis.set_title(f"{len(every)} networks, Spearman ρ = {stats.spearmanr(gratings, video)[0]:.2f}")
-        axis.legend(frameon=False, fontsize=8)
+        self.draw_map(scores)
+        self.draw_depth(by_depth, tests)
+        self.draw_agreement(scores, other_signs, grid, tests)
+
+    def draw_agreement(
+        self, scores: pd.DataFrame, other_signs: pd.DataFrame, grid: pd.DataFrame, tests: list[str]
+    ) -> None:
+        figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), constrained_layout=True)
+        for axis, (p, end) in zip(axes, BOTH_P, strict=True):
+            names = [f"{name}{end}" for name in tests]
+            every = with_means(tested_networks(scores, other_signs, grid, names, sparse_choose=False), names)
+            gratings, video = every["mean of gratings"], every["mean of video"]
+            for family in FAMILIES:
+                mine = every["family"] == family
+                axis.scatter(gratings[mine], video[mine], s=8, alpha=0.6, label=family)
+            axis.set_xlabel(f"mean over tests of gratings, p = {p:g}")
+            axis.set_ylabel(f"mean over tests of video, p = {p:g}")
+            axis.set_title(f"{len(every)} networks, Spearman ρ = {stats.spearmanr(gratings, video)[0]:.2f}")
+        axes[0].legend(frameon=False, fontsize=8)
         self.draw(figure, "d_agreement")
 
     # -- writing ------------------------------------------------------------------------------------------
@@ -799,7 +800,7 @@ def network_scores(units: pd.DataFrame) -> pd.DataFrame:
     """
     groups = units.groupby(["network", "layer", "transformation"])["score"]
     by_p = []
-    for p, suffix in ((TOP, ""), (1.0, ALL)):
+    for p, suffix in BOTH_P:
         scores = groups.apply(lambda s, p=p: top_proportion_mean(s.to_numpy(), p)).unstack()
         scores["mean"] = scores.mean(axis=1, skipna=False)
         by_p.append(scores.add_suffix(suffix))

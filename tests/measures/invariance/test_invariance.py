@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from unittest.mock import patch
 
@@ -422,6 +423,35 @@ def test_a_report_says_where_z_is_not_near_maximal_and_draws_magnitudes_over_the
     charts = [block for block in blocks[False] if isinstance(block, LineChart)]
     assert [chart.x_range for chart in charts] == [None, (-3, 3), None, (-3, 3)]
     assert "held-out" in charts[0].caption and charts[0].lines[0][1][0].band is not None
+
+
+def test_fewer_stimuli_than_a_trajectory_has_bound_the_score_and_the_report_says_so(tmp_path):
+    """A unit that fires on k of n stimuli, which all are on a trajectory of m, scores (k/m)/(k/n) = n/m there."""
+    from assay.report.measures.invariance import section
+
+    net = Subject(nn.Sequential(nn.Flatten(), nn.Linear(36, 6)), "net")
+    rng = np.random.default_rng(0)
+    clips = {f"c{i}": rng.random((40, 6, 6), dtype=np.float32) for i in range(9)}
+    video = NaturalVideo({"time": Sequences.of(**clips)}, whitened=False)
+    measure = Invariance(video, layers=["1"], bootstrap=0)
+    (row,) = measure(net).itertuples()
+    assert row.stimuli == 360 and row.on_trajectory == 11  # 4 fire; 6 are on the trajectory of a first frame
+    assert row.largest == pytest.approx(360 / 6) and row.best_score <= row.largest
+    enough = NaturalVideo({"time": Sequences.of(**{f"c{i}": np.repeat(c, 4, 0) for i, c in enumerate(clips.values())})})
+    assert set(replace(measure, test=replace(enough, whitened=False))(net)["largest"]) == {96.0}  # 15 of 1440 fire
+    few = replace(measure, test=Gratings(6, frequencies=(2.0, 4.0), orientations=4, phases=16))
+    largest = few(net).set_index("transformation")[["largest", "on_trajectory"]]
+    assert largest.loc["phase"].tolist() == [8.0, 16]  # 2 of 128 fire
+    said = {}
+    for name, asked in (("video", measure), ("gratings", few)):
+        run = evaluate(net, {name: asked}, tmp_path / name)
+        said[name] = " ".join(map(str, section(name, run.manifest.measures[name], run)))
+    assert "fires on 4 of the 360 stimuli of time" in said["video"] and "32.7 is the most" in said["video"]
+    assert "near the end of a clip" in said["video"] and "Show at least 1100 stimuli" in said["video"]
+    assert "8.0 is the most" in said["gratings"] and "end of a clip" not in said["gratings"]
+    turning = ParametricTest(Images(rng.random((200, 1, 6, 6), dtype=np.float32)), (Family("rotation", (0.0, 90.0)),))
+    (row,) = replace(measure, test=turning)(net).itertuples()
+    assert (row.largest, row.on_trajectory) == (100.0, 0)
 
 
 @pytest.mark.parametrize("details", [False, True])

@@ -29,6 +29,7 @@ NOT_PER_STIMULUS: dict[str, Any] = {
     "best_unit": -1,
     "best_score": np.nan,
     "largest": np.nan,
+    "on_trajectory": 0,
     "status": "not per stimulus",
     "df": 0.0,
     "mean_df": 0.0,
@@ -54,6 +55,16 @@ class Asked:
     top: float
     bootstrap: int
     seed: int
+
+    @cached_property
+    def on_trajectory(self) -> tuple[int, int]:
+        """The fewest and the most stimuli of the test on one trajectory; 0 where transforms are made besides."""
+        if not isinstance(self.test, ClosedTest):
+            return 0, 0
+        lengths = (self.test.trajectories(self.transformation) >= 0).sum(1)
+        among = self.test.among(self.transformation)
+        lengths = lengths if among is None else lengths[among]
+        return int(lengths.min()), int(lengths.max())
 
 
 class LayerScores:
@@ -102,13 +113,20 @@ class LayerScores:
             **{status.replace(" ", "_"): int(status_counts.get(status, 0)) for status in STATUSES},
             "best_unit": number,
             "best_score": float(values[number]) if number >= 0 else np.nan,
-            "largest": 1 / self.rate,
+            "largest": self._largest,
+            "on_trajectory": self.asked.on_trajectory[1],
             "status": "ok" if len(defined) else "undefined",
             DRAWS: np.stack([best.draws, mean.draws], axis=1),
             "df": best.df,
             "mean_df": mean.df,
             "stimuli": self.responses.n,
         }
+
+    @property
+    def _largest(self) -> float:
+        """The largest score there can be: 1/G, or less where a unit fires on fewer stimuli than a trajectory has."""
+        shortest = self.asked.on_trajectory[0]
+        return min(1.0, self.responses.asked / shortest if shortest else 1.0) / self.rate
 
     def held_out(self, p: float, units_seed: Sequence[int]) -> HeldOut:
         """The mean score of the best-scoring proportion of units on stimuli that did not choose them."""

@@ -26,7 +26,8 @@ NOTES = {
     "z_quantile": "share of all stimuli that drive a unit at least as much as the last of its Z: the median over units",
     "mean_score": "Inv_1: mean over all units that have a score",
     "mean_held_out": "the same for all units, each with the sign that the other half chose; then its 95 % interval",
-    "largest": "the largest score there can be, 1/G",
+    "largest": "the largest score there can be: 1/G, or less where units fire on fewer stimuli than any trajectory has",
+    "on_trajectory": "stimuli on the longest trajectory; 0 where transforms are made besides",
     "p10": "tenth percentile of those scores, and so on",
     "negative": "share of those units that fire when their response is small (sign −1)",
     "units": "units of the layer",
@@ -91,6 +92,7 @@ def _warnings(table: pd.DataFrame, near_max: float, rate: float) -> list[Finding
             "near_max."
         )
         found.append(("bad", "Few stimuli", answer))
+    found += _cannot_fill(scored, rate)
     for name, rows in scored.groupby("transformation", sort=False):
         asked, reached = _quantiles(rows, near_max, rate)
         if reached > 2 * asked:
@@ -107,6 +109,25 @@ def _warnings(table: pd.DataFrame, near_max: float, rate: float) -> list[Finding
             )
             found.append(("open", f"{name}: at the ceiling", answer))
     return [Findings(tuple(found))] if found else []
+
+
+def _cannot_fill(scored: pd.DataFrame, rate: float) -> list[tuple[str, str, str]]:
+    """Warnings for transformations on whose trajectories there are more stimuli than a unit may fire on."""
+    found = []
+    shown = scored[scored["on_trajectory"] > 0] if "on_trajectory" in scored else scored[:0]
+    for name, rows in shown.groupby("transformation", sort=False):
+        n, longest = int(rows["stimuli"].max()), int(rows["on_trajectory"].max())
+        fires = math.ceil(rate * n)
+        if fires < longest:
+            cut = float(rows["largest"].max()) > 1.001 * n / longest
+            answer = (
+                f"A unit fires on {fires} of the {n} stimuli of {name}, and on the trajectory of one there are up to "
+                f"{longest}, so that it cannot fire on all of them: {n / longest:.1f} is the most that a score can be"
+                + ", and higher ones are of stimuli near the end of a clip, whose trajectories are shorter" * cut
+                + f". Show at least {math.ceil(longest / rate)} stimuli, or raise firing_rate."
+            )
+            found.append(("bad", f"{name}: too few stimuli to fire on a trajectory", answer))
+    return found
 
 
 def _quantiles(rows: pd.DataFrame, near_max: int | float, rate: float) -> tuple[float, float]:

@@ -18,12 +18,14 @@ DRAWS = "draws"
 class Measured:
     """What a measure found: its table, and the resampled values of the rows that have them, by number of the row.
 
-    ``shown`` is what was shown, where it tells whether the resamples of two networks are of the same stimuli.
+    ``shown`` is what was shown, where it tells whether the resamples of two networks are of the same stimuli, and
+    ``how`` are the settings without which numbers cannot be compared.
     """
 
     table: pd.DataFrame
     draws: Mapping[int, Array] = field(default_factory=dict)
     shown: Any = None
+    how: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, rows: Iterable[Mapping[str, Any]]) -> Measured:

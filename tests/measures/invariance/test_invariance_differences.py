@@ -73,7 +73,19 @@ def test_what_cannot_be_compared_is_one_clear_sentence(measure):
     elsewhere = Invariance(video, firing_rate=0.1).measured(network("a", 10, 1))
     with pytest.raises(AssayError, match="share no transformation: time and other"):
         invariance_differences(found, elsewhere)
-    assert np.isnan(invariance_differences(elsewhere, elsewhere)["low"]).all()  # one clip tells nothing
+    alone = invariance_differences(elsewhere, elsewhere)
+    assert np.isnan(alone["low"]).all() and alone["paired"].all()  # one clip tells nothing
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"), [("firing_rate", 0.05), ("near_max", 0.5), ("top", 1.0), ("signs", "positive"), ("seed", 1)]
+)
+def test_what_was_measured_with_other_settings_is_not_compared(measure, setting, value):
+    """At another firing rate the most there can be is another, so that a network would differ from itself."""
+    one, other = (m.measured(network("a", 10, 1)) for m in (measure, replace(measure, **{setting: value})))
+    with pytest.raises(AssayError, match=f"measured with {setting}=.* and {setting}={value!r}: .* cannot be compared"):
+        invariance_differences(one, other)
+    assert len(invariance_differences(one, replace(measure, batch_size=7).measured(network("b", 10, 1))))
 
 
 def test_with_other_settings_it_is_another_number(measure):

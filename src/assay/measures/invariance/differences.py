@@ -57,8 +57,10 @@ def invariance_differences(
 
     Returns:
         One row per transformation, for the best units (p as measured) and for all (p = 1): ``score`` and
-        ``other_score`` on held-out stimuli, their ``difference`` with its 95 % interval ``low``, ``high``, and whether
-        it is ``paired``. NaN where there are too few resamples or clips to tell.
+        ``other_score`` on held-out stimuli (``held_out`` and ``mean_held_out`` of the tables, not their ``score``),
+        their ``difference`` with its 95 % interval ``low``, ``high``, and whether it is ``paired``: whether both were
+        shown the same stimuli. The interval is NaN where there are too few resamples or clips to tell. What was
+        measured with other settings is refused.
 
     Example:
         ```python
@@ -75,6 +77,12 @@ def invariance_differences(
     shared = [name for name in first if name in second]
     if not shared:
         raise AssayError(f"the two share no transformation: {', '.join(first)} and {', '.join(second)}")
+    for setting, value in one.how.items():
+        if other.how.get(setting, value) != value:
+            raise AssayError(
+                f"the two were measured with {setting}={value!r} and {setting}={other.how[setting]!r}: their scores "
+                "cannot be compared; measure both alike"
+            )
     same = one.shown is other.shown or fingerprint(one.shown) == fingerprint(other.shown)
     rows = []
     for name in shared:
@@ -94,7 +102,7 @@ def invariance_differences(
                     "difference": x.value - y.value,
                     "low": low,
                     "high": high,
-                    "paired": apart is not None and apart.paired,
+                    "paired": same,
                 }
             )
     return pd.DataFrame(rows)

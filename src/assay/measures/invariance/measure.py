@@ -34,6 +34,8 @@ from assay.subject.taking import showing
 
 Array = np.ndarray[Any, Any]
 _STIMULI_IN_PICTURE = 6
+DECIDE = ("firing_rate", "top", "near_max", "signs", "units", "frames", "bootstrap", "seed")
+"""Settings without which scores, or their resamples, cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ class Invariance(Measure):
       is over units. ``stimuli`` is how many were shown.
     - ``mean_score`` is Inv_1, the mean over all units that have a score, with ``mean_held_out`` and its interval
       likewise; ``p10`` … ``p90`` are the distribution of scores, ``negative`` is the share of units with sign −1, and
-      ``largest`` the largest score there can be.
+      ``largest`` the largest score there can be: 1/G, or less where a unit fires on fewer stimuli than the shortest
+      trajectory has. ``on_trajectory`` is how many the longest has: 0 where transforms are made besides.
     - ``z`` is how many stimuli the score of a unit rests on (the median over units of |Z|), ``z_clips`` from how many
       blocks (scenes of a video, trajectories of gratings, pictures) they come, ``clips`` the blocks in the Z of any
       unit, and ``z_quantile`` the share of all stimuli that drive a unit at least as much as the last of its Z: above
@@ -137,7 +140,8 @@ class Invariance(Measure):
             driving = none if scores is None else scores.driving(row["best_unit"], _STIMULI_IN_PICTURE)
             shown.append((self.test if scores is None else scores.asked.test, driving))
         measured = Measured.of(rows)
-        return Measured(measured.table.assign(pictures=_pictures(shown)), measured.draws, self.test)
+        how = {name: getattr(self, name) for name in DECIDE}
+        return Measured(measured.table.assign(pictures=_pictures(shown)), measured.draws, self.test, how)
 
     def evidence(self, measured: Measured) -> list[Evidence]:
         """The score of the last layer on held-out stimuli, for every transformation."""

@@ -115,6 +115,8 @@ def logarithm(x, amount):
         (lambda x, a: x / 0 if a else exit(3), True, "fails (it calls sys.exit(3)): it is called with one picture"),
         (lambda x, a: x[0], True, "makes 9×9 of 2×9×9"),
         (roll, False, "set each: true for a function of one picture"),
+        (lambda x, a: x, False, "gives pictures back as they are, at all magnitudes (0, 1, 2, 3, 4, 5, 6, 7, 8)"),
+        (lambda x, a: x, True, "every network would be invariant to it"),
     ],
 )
 def test_a_function_that_is_no_transformation_is_refused_before_it_is_used(function, each, sentence):
@@ -122,6 +124,12 @@ def test_a_function_that_is_no_transformation_is_refused_before_it_is_used(funct
     with pytest.raises(AssayError) as error:
         ParametricTest(Images(PICTURES.numpy()), (family,))
     assert sentence in str(error.value) and "\n" not in str(error.value)
+
+
+def test_pictures_that_a_function_does_not_change_are_no_reason_to_refuse_it():
+    flat = np.zeros((3, 2, 9, 9), np.float32)
+    test = ParametricTest(Images(flat), (Family(lambda x, a: x * (1 + a[:, None, None, None]), (0.0, 1.0)),))
+    assert not test.trajectory(test.transformations[0], torch.from_numpy(flat)).any()
 
 
 def test_a_function_may_round_differently_in_batches_of_another_size_and_write_into_its_copy():

@@ -83,5 +83,8 @@ def test_wrong_grids_say_what_is_wrong():
         Gratings(20, amplitude=math.nan)
     with pytest.raises(AssayError, match="name one twice"):
         Gratings(20, (4.0, 4.0))
+    for wrong in (4.0, "24", (2.0, "4"), None):
+        with pytest.raises(AssayError, match="must be numbers, one after the other"):
+            Gratings(20, wrong)  # type: ignore[arg-type]
     with pytest.raises(AssayError, match="vary in frequency, orientation, phase, not in 'scale'"):
         Gratings(20).trajectories("scale")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 
@@ -68,6 +68,10 @@ class Gratings(ClosedTest):
             )
         if not (math.isfinite(self.amplitude) and math.isfinite(self.mean)):
             raise AssayError(f"gratings of amplitude={self.amplitude} around mean={self.mean}: both must be finite")
+        if not isinstance(self.frequencies, Collection) or not all(isinstance(f, Real) for f in self.frequencies):
+            raise AssayError(
+                f"frequencies={self.frequencies!r} must be numbers, one after the other, such as (2, 4, 8)"
+            )
         if len(set(self.frequencies)) < len(self.frequencies):
             raise AssayError(f"frequencies={self.frequencies} name one twice")
         if self.size < 2 or self.orientations < 1 or self.phases < 1 or self.channels < 1 or not self.frequencies:

@@ -97,12 +97,20 @@ class UserTransformation:
             )
 
     def require_repeatable(self, pictures: Tensor, magnitudes: Tensor) -> None:
-        """Refuse a function that is random, or for which the other pictures of a batch matter.
+        """Refuse a function that is random, for which the other pictures of a batch matter, or that changes nothing.
 
         It is called twice, and then with the last picture by itself. Differences of the size of rounding, which may
-        depend on the size of a batch, are ignored.
+        depend on the size of a batch, are ignored. One that changes no picture is tried on noise too.
         """
         first = self(pictures.clone(), magnitudes)
+        if _alike(first, pictures):
+            noise = torch.rand(pictures.shape, generator=torch.Generator().manual_seed(0)).to(pictures)
+            if _alike(self(noise.clone(), magnitudes), noise):
+                at = ", ".join(f"{m:g}" for m in dict.fromkeys(magnitudes.tolist()))
+                raise AssayError(
+                    f"transformation {self.name!r} gives pictures back as they are, at all magnitudes ({at}): every "
+                    "network would be invariant to it; return what was made of them"
+                )
         if not _alike(first, self(pictures.clone(), magnitudes)):
             raise AssayError(
                 f"transformation {self.name!r} gives two results for the same pictures and magnitudes: it must not be "

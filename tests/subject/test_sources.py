@@ -120,6 +120,7 @@ def test_timm_by_name_when_installed(monkeypatch):
         (SubjectSource("nowhere"), "give 'package.module:factory', 'file.onnx'"),
         (SubjectSource("no.such.package:net"), "cannot import 'no.such.package'"),
         (SubjectSource("assay.networks:small_vg"), "has no 'small_vg'; did you mean 'small_vgg'"),
+        (SubjectSource("assay.networks:classifier"), "has no 'classifier'; known: "),  # classifiers is a package
         (SubjectSource("assay.networks:small_vgg", args={"depth": 3}), "does not take args={'depth': 3}"),
         (SubjectSource("os:getcwd"), "made a str, not a torch.nn.Module"),
         (SubjectSource("os:name"), "is a str, not a factory"),

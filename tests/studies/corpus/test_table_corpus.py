@@ -133,6 +133,19 @@ def test_a_factory_may_take_the_whole_row_and_fixed_arguments(folder):
     assert plan.corpus.subject("w2d1").module[1].out_features == 2
 
 
+def test_a_factory_may_take_a_column_that_is_no_hyperparameter(folder):
+    """Four levels among four networks are not few, so that a width is not guessed to be one."""
+    rewrite(folder, lambda table: table.assign(size=[3.0, 4.0, 5.0, 6.0]))
+    (folder / "table_corpus_nets.py").write_text(
+        CODE + "\ndef sized(width, depth, size: int):\n    return make(size, depth, 3)"
+    )
+    corpus = loaded(folder, "nets:make", "nets:sized").corpus
+    corpus.require_arguments()
+    assert "size" not in corpus.hyperparameters
+    with pytest.raises(AssayError, match=r"w2d2: .*\(2,\) among them and \(4,\) in the network"):
+        corpus.subject("w2d2")
+
+
 def test_weights_may_be_named_by_columns_and_by_other_columns_as_they_are_written(folder):
     for number, name in enumerate(["w2d1", "w2d2", "w4d1", "w4d2"]):
         (folder / f"{name}.safetensors").rename(folder / f"run{number:03}.safetensors")

@@ -77,6 +77,7 @@ class NetworkTable:
         table: One row per network: ``network``, the hyper-parameters, ``train_accuracy`` and ``test_accuracy`` where
             they are known, ``gap``, and the columns that are none of these.
         texts: All cells as the file has them, with the file's own columns.
+        values: The same as numbers and truth values, where a column holds such.
         hyperparameters: The columns in which the networks differ by design.
         predictors: The columns of numbers that may predict the gap.
         notes: What was guessed or left out, in sentences.
@@ -85,6 +86,7 @@ class NetworkTable:
     path: Path
     table: pd.DataFrame
     texts: pd.DataFrame
+    values: pd.DataFrame
     hyperparameters: list[str]
     predictors: list[str]
     notes: tuple[str, ...]
@@ -133,7 +135,8 @@ def read_network_table(
     predictors = _predictors(path, others, asked, hyperparameters, names, notes)
     taken = {NETWORK: pd.Series(names), **{h: others[h] for h in hyperparameters}, **results}
     rest = {c: v for c, v in others.items() if c not in taken}
-    return NetworkTable(path, pd.DataFrame(taken | rest), texts, hyperparameters, predictors, tuple(notes))
+    table = pd.DataFrame(taken | rest)
+    return NetworkTable(path, table, texts, pd.DataFrame(values), hyperparameters, predictors, tuple(notes))
 
 
 def _read(path: Path) -> tuple[pd.DataFrame, str]:

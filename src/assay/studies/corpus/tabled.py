@@ -239,7 +239,8 @@ class TableCorpus(Corpus):
     def _arguments(self, network: str) -> dict[str, Any]:
         """What the factory is given for a network: fixed arguments, and the columns that it asks for by name."""
         given = dict(self.source.args)
-        cells = {str(name): _plain(value) for name, value in self.table.iloc[self.require(network)].items()}
+        row = {**self.read.values.iloc[self.require(network)], **self.table.iloc[self.require(network)]}
+        cells = {str(name): _plain(value) for name, value in row.items()}
         for name, parameter in self._parameters.items():
             if name in given:
                 continue

@@ -111,7 +111,7 @@ def test_counts_of_measures_agree_and_what_differs_is_said():
     others = " of 11 others (6 measures and 5 controls; left out: 1 that no network differs in): "
     assert others in said["Is it better than the others?"]
     assert "of 8 scored measures have more CMI" in said["Is it more than training accuracy or a hyper-parameter says?"]
-    assert said["What could not be scored?"] == "lacking (missing in 1 network)"
+    assert said["What could not be scored?"] == "lacking (missing in 1 network: n5)"
 
 
 def test_a_study_of_an_earlier_version_is_not_judged():

@@ -107,9 +107,21 @@ def test_directions_travel_with_predictors():
 def test_what_is_missing_or_constant_says_so(grid):
     table, gap = grid
     holes = gap.where(gap.index != 3)
-    found = rank(pd.DataFrame({"holes": holes, "same": 1.0, "gap": gap}), gap, table, Scoring(draws=20))
+    wild = gap.where(gap.index > 1, np.inf)
+    found = rank(
+        pd.DataFrame(
+            {"holes": holes, "wild": wild, "both": holes.where(gap.index > 1, -np.inf), "same": 1.0, "gap": gap}
+        ),
+        gap,
+        table,
+        Scoring(draws=20),
+    )
     told = found.set_index("measure")
-    assert told.loc["holes", "status"] == "missing in 1 network" and np.isnan(told.loc["holes", "cmi"])
+    assert told.loc["holes", "status"] == "missing in 1 network: 3" and np.isnan(told.loc["holes", "cmi"])
+    assert told.loc[["wild", "both"], "status"].tolist() == [
+        "infinite in 2 networks: 0, …",
+        "missing or infinite in 3 networks: 0, …",
+    ]
     assert told.loc["same", "status"] == "constant" and told.loc["same", "cmi"] == 0
 
 

@@ -67,6 +67,17 @@ def test_the_p_of_paired_differences_is_explained_as_that_of_pairs(place, tmp_pa
     assert "for all pairs" in notes["study/comparisons.csv"] and "reaches" in notes["study/ranking.csv"]
 
 
+def test_what_few_cells_do_not_allow_is_said(place, tmp_path):
+    """Predicting some cells from others takes ten: without them there is no row of all together; the page says so."""
+    together = "control: all hyper-parameters together"
+    table = numbers(4)
+    for cells, (some, name) in {12: (table, "enough"), 8: (table[table["width"] < 32], "few")}.items():
+        run, study = score_table(place(some, f"{name}.csv"), str(tmp_path / name), draws=20)
+        said = f"{cells} cells" if cells == 12 else "takes networks of 10 cells of the grid, and these are of 8"
+        assert (together in set(study.ranking["measure"])) == bool(len(study.combined)) == (cells == 12)
+        assert (said in run.report().html) == (cells == 8) == bool(study.about["not_asked"])
+
+
 def test_what_was_guessed_is_said(place, tmp_path):
     notes = score_table(place(numbers()), str(tmp_path / "run"), draws=0)[1].about["notes"]
     assert "gap is the column 'gen_gap'" in notes and "network is the column 'model'" in notes

@@ -192,5 +192,6 @@ def _facts(about: dict[str, Any], networks: pd.DataFrame) -> Facts:
         ("resamples", str(about["draws"])),
         ("permutations", str(about.get("permutations", 0))),
         *(("taken to mean", note) for note in about.get("notes", [])),
+        *(("not asked", left_out) for left_out in about.get("not_asked", [])),
     )
     return Facts(rows)

@@ -16,6 +16,8 @@ from assay.core.progress import report
 Array = np.ndarray[Any, Any]
 PENALTIES = np.logspace(-4, 3, 15)  # per network, of standardised columns
 _FOLDS = 5
+FEWEST_CELLS = 2 * _FOLDS
+"""Cells of a grid of which some are predicted from others."""
 _REPEATS = 5
 GROUPS = 10  # of cells that the jackknife leaves out
 
@@ -125,9 +127,9 @@ def _numbered(cells: Array) -> Array:
     """The cells numbered from 0; raise an error where they are too few to predict some from others."""
     numbers: Array = np.unique(cells, return_inverse=True)[1]
     count = int(numbers.max()) + 1
-    if count < 2 * _FOLDS:
+    if count < FEWEST_CELLS:
         raise AssayError(
-            f"the networks are of {count} cells of the grid: predicting some from others takes {2 * _FOLDS}"
+            f"the networks are of {count} cells of the grid: predicting some from others takes {FEWEST_CELLS}"
         )
     return numbers
 

@@ -20,7 +20,7 @@ from assay.measures.base import Measure
 from assay.measures.table import Predictor
 from assay.runs.evaluate import evaluate
 from assay.runs.run import Run
-from assay.studies.combined import combined_prediction
+from assay.studies.combined import FEWEST_CELLS, combined_prediction
 from assay.studies.controls import (
     CONTROL,
     DETAILS,
@@ -188,6 +188,7 @@ def judge(
         "permutations": scoring.permutations,
         "incomplete": _incomplete(gap, levels, scoring),
         "controls": in_words(table, detail),
+        "not_asked": _not_asked(cells, hyperparameters),
     }
     if named := [str(name) for name in predictors if str(name).startswith(CONTROL)]:
         raise AssayError(f"the measure {named[0]!r} begins as the names of controls do: rename it")
@@ -248,6 +249,17 @@ def _combined(
         return combined_prediction(measures, degrees, gap, cells, scoring.seed)
     except AssayError:  # too few cells, or nothing to predict
         return pd.DataFrame()
+
+
+def _not_asked(cells: Array, hyperparameters: list[str]) -> list[str]:
+    """What a study of these networks leaves out, in sentences."""
+    count = len(np.unique(cells))
+    if not hyperparameters or count >= FEWEST_CELLS:
+        return []
+    return [
+        "what all hyper-parameters predict together, and what all measures add to them: that takes networks of "
+        f"{FEWEST_CELLS} cells of the grid, and these are of {count}"
+    ]
 
 
 def _incomplete(gap: pd.Series, hyperparameters: pd.DataFrame, scoring: Scoring) -> str | None:

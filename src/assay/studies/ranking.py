@@ -91,19 +91,20 @@ def rank(
             each combination of hyper-parameters is one.
 
     Returns:
-        One row per predictor: ``measure``; ``n`` networks; ``status``: ``ok``, ``missing in k networks`` (nothing is
-        scored) or ``constant``; every statistic of `Scoring` with the ends of its interval; ``p_max``, the p of
-        ``cmi_distinct`` against the best of all predictors by chance, and ``chance``, what 95 % of such best ones stay
-        below (`against_chance`); ``expected``, ``rises`` or ``falls``; and ``direction``, whether its granulated τ
-        (τ where it has none) has the expected sign: ``as expected``, ``against expectation``, ``not clear`` (its
-        interval holds 0, or its ``p_max`` is above 0.05 or missing) or ``none declared``.
+        One row per predictor: ``measure``; ``n`` networks; ``status``: ``ok``, ``missing in k networks: name, …``,
+        ``infinite in`` or ``missing or infinite in`` them (nothing is scored), or ``constant``; every statistic of
+        `Scoring` with the ends of its interval; ``p_max``, the p of ``cmi_distinct`` against the best of all predictors
+        by chance, and ``chance``, what 95 % of such best ones stay below (`against_chance`); ``expected``, ``rises`` or
+        ``falls``; and ``direction``, whether its granulated τ (τ where it has none) has the expected sign: ``as
+        expected``, ``against expectation``, ``not clear`` (its interval holds 0, or its ``p_max`` is above 0.05 or
+        missing) or ``none declared``.
     """
     scoring = scoring or Scoring()
     names = [str(column) for column in predictors]
     table = pd.DataFrame({"measure": names, "n": len(predictors), "status": "ok"}).set_index("measure")
     for column in predictors:
-        if bad := int((~np.isfinite(predictors[column])).sum()):
-            table.loc[column, "status"] = f"missing in {bad} network{'s' * (bad > 1)}"
+        if lacking := _lacking(predictors[column]):
+            table.loc[column, "status"] = lacking
         elif predictors[column].nunique() == 1:
             table.loc[column, "status"] = "constant"
     signs = {name: (directions or {}).get(name, 0) for name in names}
@@ -144,6 +145,16 @@ def rank(
     table["direction"] = list(_directions(table, signs))
     by = [name for name in (JUDGED_BY, "tau") if name in table]
     return table.reset_index().sort_values(by, ascending=False, na_position="last", key=np.abs).reset_index(drop=True)
+
+
+def _lacking(values: pd.Series) -> str:
+    """In which networks a predictor has no finite number, the first of them by name; empty where it has one in all."""
+    bad = values[~np.isfinite(values)]
+    if not len(bad):
+        return ""
+    missing = bad.isna()
+    what = "missing" if missing.all() else "missing or infinite" if missing.any() else "infinite"
+    return f"{what} in {len(bad)} network{'s' * (len(bad) > 1)}: {bad.index[0]}{', …' * (len(bad) > 1)}"
 
 
 def _directions(table: pd.DataFrame, signs: Mapping[str, int]) -> Iterable[str]:

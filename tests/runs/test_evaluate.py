@@ -262,6 +262,23 @@ def test_the_manifest_is_there_while_the_run_is_under_way(tmp_path):
     assert seen["status"] == "running" and seen["cells"]
 
 
+def test_a_run_that_a_network_stops_says_so_and_goes_on_from_there(tmp_path, caplog):
+    """Networks that are read one by one may end in one that cannot be read."""
+
+    def reading(good: bool):
+        yield subjects(1)[0]
+        if not good:
+            raise AssayError("net.safetensors does not fit")
+        yield subjects(2)[1]
+
+    with pytest.raises(AssayError, match="does not fit"):
+        evaluate(reading(good=False), Slow(), tmp_path)
+    manifest = json.loads((tmp_path / "manifest.json").read_bytes())
+    assert manifest["status"] == "stopped" and manifest["ended"] and len(manifest["cells"]) == 1
+    assert "stopped: 0 cells kept, 1 measured, 0 failed; the same again goes on from there" in caplog.text
+    assert str(evaluate(reading(good=True), Slow(), tmp_path).outcome) == "1 cell kept, 1 measured, 0 failed"
+
+
 def test_a_table_without_the_column_of_the_measure_is_told_of(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(Slow, "__call__", lambda self, subject: pd.DataFrame({"score": [1.0]}))
     evaluate(subjects(1), Slow(), tmp_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +125,7 @@ class _Evaluation:
         self.changes = Changes(before, self.manifest, self.present)
         self.pixels = PixelRanges(measures.values())
         self.found = self.ended = 0  # cells that are there already, and those that were done or failed in this call
+        self.failed = 0
         self.total = 0
         self.written = 0.0
 
@@ -137,7 +138,26 @@ class _Evaluation:
         self._write_manifest()
         self.folder.sweep("")
         self.folder.sweep(FOLDER)
-        failed = 0
+        try:
+            self._do(planned)
+        except AssayError:  # a network that cannot be read, a disk that is full
+            self._stopped()
+            raise
+        self._require_subjects()
+        report("cells", self.found + self.ended, self.total)
+        self.manifest.status = f"{self.failed} failed" if self.failed else "complete"
+        self.manifest.ended = now()
+        self._write_manifest()
+        log.info("%s: %s", self.folder.url, self.outcome)
+        return Run(self.folder, self.outcome)
+
+    @property
+    def outcome(self) -> Outcome:
+        """What was done so far."""
+        return Outcome(kept=self.found, measured=self.ended - self.failed, failed=self.failed)
+
+    def _do(self, planned: Iterable[tuple[Subject, dict[str, CellKey]]]) -> None:
+        """Measure the cells that are missing."""
         # Closed at once, whatever happens here: an interrupted run leaves no process behind.
         with closing(execute(do_cell, self._jobs(planned), self.workers)) as ending:
             for ended in ending:
@@ -148,19 +168,18 @@ class _Evaluation:
                     write_cell(self.folder, key, lost, None)
                     info = lost
                 if info.status == "failed":
-                    failed += 1
+                    self.failed += 1
                     log.warning("%s × %s failed: %s", info.subject, info.measure, info.error)
                 self.ended += 1
                 report("cells", self.found + self.ended, self.total)
                 self._write_manifest(every_s=_MANIFEST_EVERY_S)
-        self._require_subjects()
-        report("cells", self.found + self.ended, self.total)
-        self.manifest.status = f"{failed} failed" if failed else "complete"
-        self.manifest.ended = now()
-        self._write_manifest()
-        outcome = Outcome(kept=self.found, measured=self.ended - failed, failed=failed)
-        log.info("%s: %s", self.folder.url, outcome)
-        return Run(self.folder, outcome)
+
+    def _stopped(self) -> None:
+        """Say in the manifest and in the log that the run has stopped, and what is kept of it."""
+        self.manifest.status, self.manifest.ended = "stopped", now()
+        with suppress(AssayError):  # where the disk is what stopped it
+            self._write_manifest()
+        log.warning("%s stopped: %s; the same again goes on from there", self.folder.url, self.outcome)
 
     def _require_subjects(self) -> None:
         if not self.manifest.subjects:

@@ -65,6 +65,9 @@ def test_results_stay_in_one_place_though_a_network_changes_the_working_director
 
 
 def test_check_run_report_compare_and_list(tmp_path):
+    write_plan(tmp_path, {**GOOD, "measures": [GOOD["measures"][0] | {"layers": ["depth=1", -1]}]})
+    checked = json.loads(assay("check", "plan.yaml", "--json", cwd=tmp_path).stdout)
+    assert checked["cells"][0]["layers"] == 3, "the layers that are asked"
     write_plan(tmp_path)
     checked = assay("check", "plan.yaml", cwd=tmp_path)
     assert checked.returncode == 0 and "would run" in checked.stdout and not (tmp_path / "run").exists()

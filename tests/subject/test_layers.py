@@ -37,6 +37,8 @@ def test_chooses_in_order_of_execution(wanted, chosen):
         (1.5, "1.5 is not a fraction"),
         ([], "chooses nothing"),
         (True, "not a choice of layers"),
+        (None, "not a choice of layers"),
+        (object(), "not a choice of layers"),
     ],
 )
 def test_a_wrong_choice_says_what_is_wrong(wanted, message):

@@ -159,7 +159,7 @@ def _cells(checked: Any, with_errors: bool) -> list[dict[str, Any]]:
             for label, measure in plan.measures.items():
                 key = CellKey(subject.name, label, cell_fingerprint(subject, measure, plan.seed, examples))
                 state = "done" if folder.exists(key.done) else "would run"
-                row = {"subject": subject.name, "measure": label, "layers": _layers(subject), "state": state}
+                row = {"subject": subject.name, "measure": label, "layers": _layers(subject, measure), "state": state}
                 if why := checked.failing.get((subject.name, label)):
                     row["state"] = "would fail"
                     row |= {"error": why} if with_errors else {}
@@ -167,9 +167,11 @@ def _cells(checked: Any, with_errors: bool) -> list[dict[str, Any]]:
     return rows
 
 
-def _layers(subject: Any) -> int | None:
+def _layers(subject: Any, measure: Any) -> int | None:
+    """How many layers a measure is asked of: all of them where it names none."""
+    asked = getattr(measure, "layers", None)
     try:
-        return len(subject.layers)
+        return len(subject.layers if asked is None else subject.choose(asked))
     except AssayError:  # no measure has shown the network an input, so that its layers are not known
         return None
 

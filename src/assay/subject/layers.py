@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from assay.core.errors import AssayError, nearest
@@ -32,7 +32,7 @@ def choose_layers(known: Sequence[str], wanted: Layers) -> list[str]:
     >>> choose_layers(["conv", "relu"], -1)
     ['relu']
     """
-    if isinstance(wanted, (str, int, float)):
+    if isinstance(wanted, str) or not isinstance(wanted, Iterable):
         wanted = [wanted]
     chosen: set[str] = set()
     for one in wanted:

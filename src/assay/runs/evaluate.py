@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from torch import nn
 from assay.core.determinism import Arithmetic
 from assay.core.errors import AssayError, shown
 from assay.core.fingerprint import fingerprint, remembering
-from assay.core.folder import Folder
+from assay.core.folder import Folder, NotWritten
 from assay.core.progress import report
 from assay.measures.base import Measure
 from assay.runs.arguments import as_folder, as_measures, as_seed, as_subjects
@@ -140,7 +140,9 @@ class _Evaluation:
         self.folder.sweep(FOLDER)
         try:
             self._do(planned)
-        except AssayError:  # a network that cannot be read, a disk that is full
+        except NotWritten:  # it says itself what is kept, and there is no place to write more
+            raise
+        except AssayError:  # a network that cannot be read, say
             self._stopped()
             raise
         self._require_subjects()
@@ -177,8 +179,7 @@ class _Evaluation:
     def _stopped(self) -> None:
         """Say in the manifest and in the log that the run has stopped, and what is kept of it."""
         self.manifest.status, self.manifest.ended = "stopped", now()
-        with suppress(AssayError):  # where the disk is what stopped it
-            self._write_manifest()
+        self._write_manifest()
         log.warning("%s stopped: %s; the same again goes on from there", self.folder.url, self.outcome)
 
     def _require_subjects(self) -> None:

@@ -152,7 +152,8 @@ class Scale:
     rounds: tuple[Round, ...] = (FIRST_ROUND, SECOND_ROUND, THIRD_ROUND)
     orientations: int = 20
     phases: int = 40
-    fitted_filters: int = 10
+    fitted_filters: int = 10  # of each network of the map
+    looked_at: int = 100  # filters, of each network that is looked at
     processes: int = -1
     draws: int = 500
 
@@ -161,7 +162,7 @@ SMALL = Scale(
     patches=2000, epochs=2, batch=200, hidden=10, targets=(-0.9, 0.0), decays=(0.0, 0.03), map_seeds=1, depth_epochs=1,
     copies=3, clips=1, objects=3, frames=40, cdbn_patches=20, cdbn_epochs=1, cdbn_longer=2, cdbn_seeds=1, maps=(6, 8),
     sweep_patches=20, sweep_held=4, rounds=(Round(1, (5e-3,), (0.1, 0.2), (0.005,), (0.02,), (0.003,)),),
-    orientations=5, phases=8, fitted_filters=1, processes=1, draws=50,
+    orientations=5, phases=8, fitted_filters=1, looked_at=1, processes=1, draws=50,
 )  # fmt: skip
 
 
@@ -350,7 +351,7 @@ class Reproduction:
             learn(networks, self.patches, Greedy(s.epochs, s.batch, 2e-3))
         filters = [network.filters(0).reshape(-1, PATCH, PATCH).cpu() for network in networks]
         with self.timed(f"filters of {len(networks)} networks: Gabor fits"):
-            fits = Parallel(n_jobs=s.processes)(delayed(fit_gabor)(of) for of in filters)
+            fits = Parallel(n_jobs=s.processes)(delayed(fit_gabor)(of[: s.looked_at]) for of in filters)
         labelled = [
             fit.assign(weight_decay=decay, target=target) for (decay, target), fit in zip(LOOKED_AT, fits, strict=True)
         ]

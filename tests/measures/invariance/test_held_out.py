@@ -155,6 +155,25 @@ def test_exact_scores_have_no_spread_and_few_that_agree_no_interval():
         assert found.interval(100.0) == pytest.approx(expected, nan_ok=True)
 
 
+def test_few_that_agree_have_no_interval_though_the_halves_fire_at_different_rates():
+    """Of 517 pictures halves have 258 and 259, in which 3 fire; that is no spread of scores."""
+
+    def found(units: int, last: float):
+        local = np.full(units, 1 / 9)
+        local[-1] = last
+        by_half = [
+            [SignedPairs(np.arange(units), np.arange(units) + units * h, local, np.full(units, g), np.ones(units))]
+            for h, g in enumerate((3 / 258, 3 / 259))
+        ]
+        return held_out_score(by_half, 1.0, 2 * units, draws=50)
+
+    same = found(5, 1 / 9)
+    assert same.score == pytest.approx(9.574, abs=1e-3) and np.nanstd(same.draws) > 0
+    assert np.isnan(same.interval(86.0)).all()
+    assert np.isfinite(found(5, 2 / 9).interval(86.0)).all()
+    assert np.isnan(found(4, 2 / 9).interval(86.0)).all(), "eight pairs are too few"
+
+
 def test_nothing_is_held_out_where_there_is_one_clip_or_no_score_on_the_other_half():
     assert halves(np.zeros(30, dtype=int)) is None
     none = SignedPairs(np.zeros(0, int), np.zeros(0, int), np.zeros(0), np.full(4, np.nan), np.zeros(4))

@@ -23,6 +23,7 @@ from assay.stats.bootstrap import counts
 Array = np.ndarray[Any, Any]
 _DRAWS = 20  # resamples computed at a time
 _FEWEST = 2  # degrees of freedom for an interval; with fewer, t is above 12
+_FEWEST_PAIRS = 10
 _FEWEST_ALIKE = 20  # where all resamples are alike: what 20 clips agree in, one of seven may yet do otherwise
 
 
@@ -66,7 +67,9 @@ class HeldOut:
 
     ``df`` are its degrees of freedom: one less than the number of blocks that it rests on, which counts blocks less
     that have a smaller share in it (Kish: (Σc)²/Σc²). They are 0 where it rests on too few to tell how sure it is:
-    below 2, and below 20 if all resamples are alike.
+    below 2, below 20 if all resamples are alike, or would be if G were the same on both halves, and where it is the
+    mean of fewer than 10 pairs of a unit and a stimulus (Kish's number again), of which an interval covers too rarely
+    (`benchmarks/invariance_coverage.py`).
     """
 
     score: float
@@ -188,34 +191,38 @@ def _scores(pairs: SignedPairs) -> Array:
         return np.asarray(total / np.bincount(pairs.unit, minlength=units) / pairs.rate)
 
 
-def _held(pairs: SignedPairs, weights: Array) -> tuple[Array, Array, Array, Array]:
-    """Of the pairs of units that have a weight: unit, block, value and share in the mean."""
+def _held(pairs: SignedPairs, weights: Array) -> tuple[Array, Array, Array, Array, Array]:
+    """Of the pairs of units that have a weight: unit, block, value, share in the mean, and local rate."""
     some = weights[pairs.unit] > 0
     unit = pairs.unit[some]
     share = weights[unit] / np.bincount(pairs.unit, minlength=len(weights))[unit]
-    return unit, pairs.block[some], share * pairs.local[some] / pairs.rate[unit], share
+    local = pairs.local[some]
+    return unit, pairs.block[some], share * local / pairs.rate[unit], share, local
 
 
 def _mean(
-    parts: Sequence[tuple[Array, Array, Array, Array]],
+    parts: Sequence[tuple[Array, ...]],
     blocks: int,
     draws: int,
     seed: int,
     units_seed: Sequence[int],
 ) -> HeldOut:
     """The mean over pairs, and in resamples of the blocks and of the units."""
-    unit, block, value, share = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    unit, block, value, share, local = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     total = share.sum()
     if not total:
         return HeldOut(np.nan, np.full(draws, np.nan), 0.0)
     df = float(total**2 / (np.bincount(block, share) ** 2).sum()) - 1
     resampled = _resampled(unit, block, value, share, blocks, draws, seed, units_seed)
-    return _known(float(value.sum() / total), resampled, df)
+    if total**2 / (share**2).sum() < _FEWEST_PAIRS - 1e-9:
+        df = 0.0
+    return _known(float(value.sum() / total), resampled, df, bool(np.ptp(local) <= 1e-9))
 
 
-def _known(score: float, draws: Array, df: float) -> HeldOut:
-    """A score with what tells how sure it is, if anything does."""
-    alike = len(draws) > 1 and np.ptp(draws) <= 1e-9 * abs(score)
+def _known(score: float, draws: Array, df: float, alike: bool = False) -> HeldOut:
+    """A score with what tells how sure it is, if anything does: nothing, where it rests on few that are all alike."""
+    drawn = draws[np.isfinite(draws)]  # a resample may have none of few blocks
+    alike = alike or (len(drawn) > 1 and np.ptp(drawn) <= 1e-9 * abs(score))
     return HeldOut(score, draws, 0.0 if df < (_FEWEST_ALIKE if alike else _FEWEST) else df)
 
 

@@ -102,7 +102,7 @@ def import_named(name: str, what: str, kinds: str = "'package.module:object'") -
     try:
         return getattr(module, attribute)
     except AttributeError:
-        known = [n for n in dir(module) if not n.startswith("_") and not isinstance(getattr(module, n), ModuleType)]
+        known = [n for n in dir(module) if not n.startswith("_") and not isinstance(vars(module).get(n), ModuleType)]
         raise AssayError(f"{what}: {module_name!r} has no {attribute!r}{nearest(attribute, known)}") from None
 
 

@@ -5,7 +5,6 @@ Goodfellow, Le, Saxe, Lee, Ng 2009, "Measuring invariances in deep networks", §
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +16,7 @@ import torch
 from torch import Tensor
 
 from assay.core.errors import AssayError
+from assay.core.rounding import ceiling
 
 Array = np.ndarray[Any, Any]
 Trajectories = Sequence[Sequence[int]] | Array
@@ -240,7 +240,7 @@ def top_count(n: int, p: float) -> int:
     """Number of scores in the best-scoring proportion p of n: ⌈p·n⌉."""
     if not 0 < p <= 1:
         raise AssayError(f"p={p} is not a proportion in (0, 1]")
-    return math.ceil(p * n - 1e-9)
+    return ceiling(p * n)
 
 
 def firing_count(n: int, firing_rate: float) -> int:
@@ -248,9 +248,9 @@ def firing_count(n: int, firing_rate: float) -> int:
     if not 0 < firing_rate < 1:
         raise AssayError(f"firing_rate={firing_rate} is not a rate between 0 and 1")
     if firing_rate * n < 1 - 1e-9:
-        need = math.ceil(1 / firing_rate)
+        need = ceiling(1 / firing_rate)
         raise AssayError(f"a firing rate of {firing_rate} needs at least {need} stimuli, there are {n}")
-    return math.ceil(firing_rate * n - 1e-9)
+    return ceiling(firing_rate * n)
 
 
 def near_count(near_max: int | float, firing: Array) -> Array:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from assay.core.rounding import ceiling
 from assay.report.document import Findings, Items, LineChart, Pictures, Point, Table, Text
 from assay.report.many import MANY
 from assay.report.measures.section import shows
@@ -117,14 +118,14 @@ def _cannot_fill(scored: pd.DataFrame, rate: float) -> list[tuple[str, str, str]
     shown = scored[scored["on_trajectory"] > 0] if "on_trajectory" in scored else scored[:0]
     for name, rows in shown.groupby("transformation", sort=False):
         n, longest = int(rows["stimuli"].max()), int(rows["on_trajectory"].max())
-        fires = math.ceil(rate * n)
+        fires = ceiling(rate * n)
         if fires < longest:
             cut = float(rows["largest"].max()) > 1.001 * n / longest
             answer = (
                 f"A unit fires on {fires} of the {n} stimuli of {name}, and on the trajectory of one there are up to "
                 f"{longest}, so that it cannot fire on all of them: {n / longest:.1f} is the most that a score can be"
                 + ", and higher ones are of stimuli near the end of a clip, whose trajectories are shorter" * cut
-                + f". Show at least {math.ceil(longest / rate)} stimuli, or raise firing_rate."
+                + f". Show at least {ceiling(longest / rate)} stimuli, or raise firing_rate."
             )
             found.append(("bad", f"{name}: too few stimuli to fire on a trajectory", answer))
     return found
@@ -135,8 +136,8 @@ def _quantiles(rows: pd.DataFrame, near_max: int | float, rate: float) -> tuple[
     if "z_quantile" not in rows:  # a run of before
         return 1.0, 1.0
     n = int(rows["stimuli"].max())
-    firing = math.ceil(rate * n)
-    asked = near_max if isinstance(near_max, int) else math.ceil(near_max * firing)
+    firing = ceiling(rate * n)
+    asked = near_max if isinstance(near_max, int) else ceiling(near_max * firing)
     return min(asked, firing) / n, float(rows["z_quantile"].median())
 
 

@@ -143,14 +143,9 @@ def cluster():
         warnings.simplefilter("ignore")
         import ray
 
+        from assay.runs.ray_jobs import connect
+
         workers = {"env_vars": {"PYTHONPATH": str(KITS)}}
-        for last in (False, False, True):  # a node that needs more than 30 s to start is given up, whatever is set
-            try:
-                ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=workers)
-                break
-            except Exception:
-                ray.shutdown()
-                if last:
-                    raise
+        connect("local", num_cpus=2, runtime_env=workers)
         yield
         ray.shutdown()

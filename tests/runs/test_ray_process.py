@@ -14,6 +14,7 @@ import pytest
 from assay import AssayError, Run, evaluate
 from assay.runs import on_ray
 from assay.runs.process_tree import descendants
+from assay.runs.ray_jobs import patiently
 from measure_kit import KillsTheNode, Slow, subjects
 from processes import alive, hear_interrupts, wait_until
 
@@ -45,6 +46,28 @@ def test_an_address_without_a_cluster_is_a_sentence_at_once(tmp_path, address):
 def test_where_all_is_done_no_cluster_is_needed(tmp_path):
     evaluate(subjects(1), Slow(), tmp_path)
     assert evaluate(subjects(1), Slow(), tmp_path, ray="127.0.0.1:1").manifest.status == "complete"
+
+
+def test_a_node_that_was_too_late_is_started_again():
+    late = Exception("The current node timed out during startup. This could happen because …")
+    undone: list[str] = []
+
+    def start(failures: list[Exception]) -> str:
+        if failures:
+            raise failures.pop()
+        return "there"
+
+    def began(*failures: Exception) -> str:
+        left = list(failures)
+        return patiently(lambda: start(left), lambda: undone.append("undone"))
+
+    assert began() == "there" and not undone
+    assert began(late, late) == "there" and len(undone) == 2
+    with pytest.raises(Exception, match="timed out during startup"):
+        began(late, late, late)
+    with pytest.raises(ValueError, match="no such option"):
+        began(ValueError("no such option"))
+    assert len(undone) == 4, "what is no lateness is not tried again"
 
 
 @pytest.mark.ray

@@ -32,7 +32,8 @@ log = logging.getLogger(__name__)
 R = TypeVar("R")
 Node: TypeAlias = dict[str, float]
 Jobs: TypeAlias = Iterable[Job] | Callable[[Sequence[Node]], Iterable[Job]]
-_WAIT_S = 120.0  # for a cluster to answer, or to be started on a busy machine
+_WAIT_S = 120.0  # for a cluster to answer
+_START_S = 300.0  # for one to be started on a busy machine, at the third try
 _KNOCK_S = 10.0  # for whatever listens at the address of a cluster
 _PARTING_S = 10.0  # for Ray to put its things in order
 
@@ -97,6 +98,7 @@ class RayProcess:
             )
         self.connection = Connection(ours.detach())
         self.address = address
+        self.patience_s = _WAIT_S if found else _START_S
         self.under_way: dict[int, Job] = {}
         self.sender = Sender(Pickled(cloudpickle.dumps))
 
@@ -141,12 +143,12 @@ class RayProcess:
         """What each node of the cluster has; an error where there is no cluster."""
         said: Any = None
         with suppress(EOFError, OSError):
-            until = time.monotonic() + _WAIT_S
+            until = time.monotonic() + self.patience_s
             while said is None and not self.connection.poll(0.2) and time.monotonic() < until:
                 pass
             said = self._receive() if self.connection.poll() else None
         if said is None:
-            raise no_cluster(self.address, f"nothing of Ray has answered for {_WAIT_S:.0f} s")
+            raise no_cluster(self.address, f"nothing of Ray has answered for {self.patience_s:.0f} s")
         kind, value = said
         if kind != "ready":
             raise no_cluster(self.address, value)

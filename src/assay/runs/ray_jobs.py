@@ -16,6 +16,8 @@ from assay.runs.jobs import Done, Job, Lost
 
 R = TypeVar("R")
 _LOOK_S = 2.0  # between two looks at how large the cluster is: nodes may join
+_STARTS = 3  # of a node that was too late
+_TOO_LATE = "timed out during startup"
 
 
 def connect(address: bool | str, **more: Any) -> Any:
@@ -24,10 +26,26 @@ def connect(address: bool | str, **more: Any) -> Any:
     if not ray.is_initialized():
         ending = signal.getsignal(signal.SIGTERM)
         where = None if address is True else str(address)
-        ray.init(address=where, log_to_driver=False, include_dashboard=False, **more)
+        patiently(lambda: ray.init(address=where, log_to_driver=False, include_dashboard=False, **more), ray.shutdown)
         if callable(ending) and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, ending)  # Ray sets one of its own, where there was another
     return ray
+
+
+def patiently(start: Callable[[], R], undo: Callable[[], Any]) -> R:
+    """What a call gives that starts a node of Ray, called again where the node was too late.
+
+    Ray gives a node up that is not there after 30 seconds, whatever is set. On a busy machine the next one is sooner
+    there, since the files that it needs have been read.
+    """
+    for _ in range(_STARTS - 1):
+        try:
+            return start()
+        except Exception as error:  # Ray raises no kind of its own
+            if _TOO_LATE not in str(error):
+                raise
+            undo()
+    return start()
 
 
 def nodes_of(ray: Any) -> list[dict[str, float]]:

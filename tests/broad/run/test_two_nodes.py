@@ -17,7 +17,7 @@ from assay.broad.run.job import make_job
 from assay.broad.run.processes import Order, for_cluster, work
 from assay.broad.run.results import Results
 from assay.broad.systems.team import Evaluators, Module, Parts, Team
-from assay.runs.ray_jobs import nodes_of
+from assay.runs.ray_jobs import nodes_of, patiently
 
 pytestmark = [
     pytest.mark.ray,
@@ -51,8 +51,9 @@ def two_nodes():
         from ray.cluster_utils import Cluster
 
         plain = {"num_cpus": 2, "memory": 8 * GIB, "object_store_memory": 200 * 2**20, "include_dashboard": False}
-        cluster = Cluster(initialize_head=True, head_node_args=plain)
-        cluster.add_node(num_cpus=2, num_gpus=1, memory=4 * GIB, object_store_memory=200 * 2**20)
+        cluster = patiently(lambda: Cluster(initialize_head=True, head_node_args=plain), ray.shutdown)
+        second = {"num_cpus": 2, "num_gpus": 1, "memory": 4 * GIB, "object_store_memory": 200 * 2**20}
+        patiently(lambda: cluster.add_node(**second), ray.shutdown)
         ray.init(address=cluster.address, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": KIT}})
         yield ray
         ray.shutdown()

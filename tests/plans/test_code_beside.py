@@ -114,7 +114,7 @@ def test_a_module_with_the_name_of_another_that_is_loaded_is_refused(tmp_path):
 
 def test_what_a_lazy_module_would_import_is_not_imported_to_name_its_like(tmp_path):
     """transformers and others list hundreds of names that are imported when they are asked for, where they can be."""
-    lazy = '''
+    lazy = """
 def __dir__():
     return ["make_net", "heavy"]
 
@@ -122,7 +122,7 @@ def __getattr__(name):
     if name in __dir__():
         raise ImportError(f"{name} needs a package that is not here")
     raise AttributeError(name)
-'''
+"""
     (tmp_path / "lazy_nets.py").write_text(lazy)
     with code_in(tmp_path), pytest.raises(AssayError, match=r"'lazy_nets' has no 'make_nets'; did you mean 'make_net'"):
         import_named("lazy_nets:make_nets", "source='lazy_nets:make_nets'")

@@ -87,8 +87,8 @@ def __getattr__(name: str) -> _typing.Any:
 
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
-    return found
+    member = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
+    return member
 
 
 def __dir__() -> list[str]:

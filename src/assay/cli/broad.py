@@ -65,8 +65,8 @@ def check(
                     sample, learned_from = loaded.sample(modality), loaded.learned_from(modality)
                     documents = loaded.documents(team)
                     for one in check_apart(parts, sample, documents, modality, around, learned_from):
-                        found = (team.name, modality, one.requirement, one.status, one.sentence, system)
-                        checks.append(dict(zip(CHECKS, found, strict=True)))
+                        row = (team.name, modality, one.requirement, one.status, one.sentence, system)
+                        checks.append(dict(zip(CHECKS, row, strict=True)))
             if run is not None or Results(loaded.folder).folder.exists():
                 with _working_in(run or loaded.folder, "keeps the checks of systems"):
                     Results(run or loaded.folder).write_checks(checks)

@@ -75,7 +75,7 @@ def study(
         loaded = load_study_plan(plan)
         for note in loaded.corpus.notes:
             err.print(f"{loaded.corpus.name}: {note}", markup=False)
-        done, found = run_study(
+        done, judged = run_study(
             loaded.corpus,
             loaded.measures,
             folder or loaded.run,
@@ -87,10 +87,10 @@ def study(
     path = write_report(done)
     failures = [{"network": f.subject, "measure": f.measure, "error": f.error} for f in done.failures]
     if as_json:
-        ranking = found.ranking.to_dict("records")
+        ranking = judged.ranking.to_dict("records")
         print_json({"run": done.path, "report": path, "ranking": ranking, "failures": failures})
     else:
-        _print_ranking(loaded.corpus.name, found)
+        _print_ranking(loaded.corpus.name, judged)
         for failure in failures:
             err.print(f"{failure['network']} × {failure['measure']}: {failure['error']}", markup=False)
         out.print(path, markup=False)
@@ -128,15 +128,15 @@ def score(
     columns = Columns(network, gap, train_accuracy, test_accuracy, _listed(hyperparameters), _listed(predictors))
     place = folder or f"runs/{table.stem}-scored"
     with progress(quiet):
-        done, found = score_table(table, place, columns, sizes=_sizes(sizes), draws=draws, seed=seed)
+        done, judged = score_table(table, place, columns, sizes=_sizes(sizes), draws=draws, seed=seed)
     path = write_report(done)
     if as_json:
-        ranking = found.ranking.to_dict("records")
-        print_json({"run": done.path, "report": path, "notes": found.about["notes"], "ranking": ranking})
+        ranking = judged.ranking.to_dict("records")
+        print_json({"run": done.path, "report": path, "notes": judged.about["notes"], "ranking": ranking})
         return
-    for note in found.about["notes"]:
+    for note in judged.about["notes"]:
         err.print(f"{table.name}: {note}", markup=False)
-    _print_ranking(table.name, found)
+    _print_ranking(table.name, judged)
     out.print(path, markup=False)
 
 
@@ -153,12 +153,12 @@ def _sizes(words: str | None) -> tuple[int, ...] | None:
     return tuple(map(int, listed))
 
 
-def _print_ranking(title: str, found: Study) -> None:
+def _print_ranking(title: str, judged: Study) -> None:
     """Print how well each measure predicts the gap, and what the reader must know of it."""
     from assay.report.study_findings import counts, measures_and_controls
     from assay.studies.statistics.chance import LEVEL
 
-    ranking = found.ranking
+    ranking = judged.ranking
     shown = (
         "measure",
         "cmi_distinct",
@@ -171,17 +171,17 @@ def _print_ranking(title: str, found: Study) -> None:
         "budget",
     )
     table = ranking[[c for c in (*shown, "status") if c in ranking]].round(3)
-    print_table(f"{title}: {len(found.networks)} networks", table.to_dict("records"))
+    print_table(f"{title}: {len(judged.networks)} networks", table.to_dict("records"))
     if "chance" in ranking and ranking["chance"].notna().any():
         _, measures, controls = counts(ranking)
         clear = int((ranking["p_max"][ranking["kind"] == "measure"] <= LEVEL).sum())
         out.print(
             f"chance: of {measures_and_controls(measures, controls)} that say nothing, the best stays below "
-            f"cmi_distinct {ranking['chance'].max():.3f} 95 % of the time ({len(found.networks)} networks); {clear} of "
-            f"{measures} measures have p_max ≤ {LEVEL}",
+            f"cmi_distinct {ranking['chance'].max():.3f} 95 % of the time ({len(judged.networks)} networks); {clear} "
+            f"of {measures} measures have p_max ≤ {LEVEL}",
             markup=False,
         )
     for reason in ranking.get("cmi_distinct_status", [])[:1]:
         err.print(f"no conditional mutual information: {reason}", markup=False)
-    if found.about["incomplete"]:
-        err.print(found.about["incomplete"], markup=False)
+    if judged.about["incomplete"]:
+        err.print(judged.about["incomplete"], markup=False)

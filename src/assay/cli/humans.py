@@ -110,8 +110,8 @@ def _between(rdms: RdmSet, methods: tuple[str, ...]) -> list[dict[str, Any]]:
 
     rows = []
     for method in methods:
-        found = similarity_between_subjects(rdms, method)
-        rows.append({"method": method, "mean": float(found.mean), "sd": float(found.sd), "pairs": found.pairs})
+        between = similarity_between_subjects(rdms, method)
+        rows.append({"method": method, "mean": float(between.mean), "sd": float(between.sd), "pairs": between.pairs})
     return rows
 
 

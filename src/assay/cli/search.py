@@ -42,22 +42,22 @@ def search(
     from assay.studies.search.search import run_search
 
     with progress(quiet):
-        found = run_search(plan, processes=processes, ray=ray_address or ray, run=folder)
-    path = search_page(found).path
-    best = found.best
-    one = len(found.about["objectives"]) == 1
+        finished = run_search(plan, processes=processes, ray=ray_address or ray, run=folder)
+    path = search_page(finished).path
+    best = finished.best
+    one = len(finished.about["objectives"]) == 1
     if as_json:
-        failed = [{"trial": int(row["trial"]), "error": row["error"]} for row in found.failures.to_dict("records")]
-        counts = {str(k): int(v) for k, v in found.trials["status"].value_counts().items()}
+        failed = [{"trial": int(row["trial"]), "error": row["error"]} for row in finished.failures.to_dict("records")]
+        counts = {str(k): int(v) for k, v in finished.trials["status"].value_counts().items()}
         top = (best.head(1) if one else best).to_dict("records")
-        print_json({"run": found.path, "report": path, "status": counts, "best": top, "failed": failed})
+        print_json({"run": finished.path, "report": path, "status": counts, "best": top, "failed": failed})
     else:
-        for row in found.failures.to_dict("records"):
+        for row in finished.failures.to_dict("records"):
             err.print(f"failed: trial {row['trial']}: {row['error']}", markup=False)
-        planned, complete = found.about["planned"], int((found.trials["status"] == "complete").sum())
+        planned, complete = finished.about["planned"], int((finished.trials["status"] == "complete").sum())
         which = "the best" if one else f"{len(best)} that none beats in all objectives"
-        title = f"{found.finished} of {planned} trials finished, {complete} complete; {which}"
-        print_table(title, best[columns_shown(found)].head(_SHOWN).to_dict("records"))
+        title = f"{finished.finished} of {planned} trials finished, {complete} complete; {which}"
+        print_table(title, best[columns_shown(finished)].head(_SHOWN).to_dict("records"))
         out.print(path, markup=False)
-    if len(found.failures):
+    if len(finished.failures):
         raise typer.Exit(CELLS_FAILED)

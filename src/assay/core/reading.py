@@ -109,7 +109,7 @@ def is_folder(path: str | Path) -> bool:
         return Path(path).is_dir()
 
 
-def visible(found: Iterable[Path], folder: Path) -> list[Path]:
+def visible(paths: Iterable[Path], folder: Path) -> list[Path]:
     """What was found in a folder, in the order of names, without what is hidden or lies in a hidden folder.
 
     Hidden are names that begin with a dot, such as the ``._a.jpg`` that macOS puts beside ``a.jpg`` on foreign disks
@@ -126,7 +126,7 @@ def visible(found: Iterable[Path], folder: Path) -> list[Path]:
     """
     return sorted(
         path
-        for path in found
+        for path in paths
         if not any(part.startswith(".") or part == "__MACOSX" for part in path.relative_to(folder).parts)
     )
 

@@ -88,8 +88,8 @@ def cosines(features: Tensor) -> Array:
             products.addmm_(block, block.T)
         norms = products.diagonal().sqrt()
         mean += products / norms / norms[:, None] / times
-    found: Array = mean.cpu().numpy()
-    return found
+    averages: Array = mean.cpu().numpy()
+    return averages
 
 
 def shares_of_the_match(similarities: Array) -> Array:

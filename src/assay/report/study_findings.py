@@ -182,12 +182,12 @@ def _together(combined: pd.DataFrame | None) -> list[Item]:
     if combined is None or not len(combined):
         return []
     rows = combined.set_index("of")
-    told = {name: f"{r.r2:.2f} ({r.low:.2f} to {r.high:.2f})" for name, r in rows.iterrows()}
+    explained = {name: f"{r.r2:.2f} ({r.low:.2f} to {r.high:.2f})" for name, r in rows.iterrows()}
     adds = bool(rows["low"]["difference"] > 0)
     said = (
-        f"In networks left out, ridge regression on the controls alone explains R² {told['controls']} of the gap, on "
-        f"all {rows['columns']['measures']} measures that every network has {told['measures']}, on both "
-        f"{told['controls and measures']}; beyond the controls: {told['difference']}."
+        f"In networks left out, ridge regression on the controls alone explains R² {explained['controls']} of the gap, "
+        f"on all {rows['columns']['measures']} measures that every network has {explained['measures']}, on both "
+        f"{explained['controls and measures']}; beyond the controls: {explained['difference']}."
     )
     return [("good" if adds else "open", "Do all measures together say more than the controls?", said)]
 

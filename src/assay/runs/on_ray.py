@@ -78,27 +78,27 @@ class RayProcess:
 
     def __init__(self, cloudpickle: Any, address: bool | str) -> None:
         self.cloudpickle = cloudpickle
-        found = os.environ.get("RAY_ADDRESS", "") if address is True else str(address)
-        if found:
-            _knock(found, address)
+        at = os.environ.get("RAY_ADDRESS", "") if address is True else str(address)
+        if at:
+            _knock(at, address)
         # Ray's own files, and temporary files of a cluster of ours, whose processes end without removing them. Sockets
         # are among them, whose paths must be short.
         self.folder = tempfile.mkdtemp(prefix="assay-ray-", dir="/tmp" if os.path.isdir("/tmp") else None)  # noqa: PTH112
         ours, theirs = socket.socketpair()
         with theirs:
-            words = [sys.executable, "-m", "assay.runs.ray_process", str(theirs.fileno()), found or self.folder]
+            words = [sys.executable, "-m", "assay.runs.ray_process", str(theirs.fileno()), at or self.folder]
             silent: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
             path = os.pathsep.join(entry for entry in sys.path if entry)
             self.process = subprocess.Popen(
                 words,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
-                env=os.environ | {"PYTHONPATH": path} | ({} if found else {"TMPDIR": self.folder}),
+                env=os.environ | {"PYTHONPATH": path} | ({} if at else {"TMPDIR": self.folder}),
                 **silent,
             )
         self.connection = Connection(ours.detach())
         self.address = address
-        self.patience_s = _WAIT_S if found else _START_S
+        self.patience_s = _WAIT_S if at else _START_S
         self.under_way: dict[int, Job] = {}
         self.sender = Sender(Pickled(cloudpickle.dumps))
 
@@ -177,13 +177,13 @@ def no_cluster(address: bool | str, why: str) -> AssayError:
     return AssayError(f"ray={address}: there is no Ray cluster ({why}); give its address, as 10.0.0.1:6379")
 
 
-def _knock(found: str, address: bool | str) -> None:
+def _knock(at: str, address: bool | str) -> None:
     """See that something listens at the address of a cluster: Ray itself would try for minutes."""
-    host, _, port = found.rpartition("://")[2].rpartition(":")
+    host, _, port = at.rpartition("://")[2].rpartition(":")
     if not host or not port.isdigit():
-        if found in ("auto", "local"):
+        if at in ("auto", "local"):
             return
-        raise no_cluster(address, f"{found!r} is no host with a port")
+        raise no_cluster(address, f"{at!r} is no host with a port")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK_S).close()
     except (OSError, OverflowError) as error:

@@ -33,27 +33,27 @@ _CENTRED = 0.1  # of the largest value, how far below zero values go where the m
 _NAMED = 3  # networks in a sentence
 
 
-_told: ContextVar[set[str] | None] = ContextVar("told", default=None)
+_sentences_said: ContextVar[set[str] | None] = ContextVar("sentences_said", default=None)
 
 
 @contextmanager
 def warning_once() -> Iterator[None]:
     """Have `warn` say every sentence once inside the block, for work that is several runs."""
-    token = _told.set(set())
+    token = _sentences_said.set(set())
     try:
         yield
     finally:
-        _told.reset(token)
+        _sentences_said.reset(token)
 
 
 def warn(sentences: Iterable[str]) -> None:
     """Log sentences as warnings."""
-    told = _told.get()
+    said_before = _sentences_said.get()
     for sentence in sentences:
-        if told is None or sentence not in told:
+        if said_before is None or sentence not in said_before:
             log.warning("%s", sentence)
-        if told is not None:
-            told.add(sentence)
+        if said_before is not None:
+            said_before.add(sentence)
 
 
 class PixelRanges:
@@ -113,18 +113,18 @@ class PixelRanges:
 
 def _bright(measures: Iterable[Measure]) -> dict[str, Array]:
     """By their source, the brightest of the pictures whose pixels are in 0…255."""
-    found: dict[str, Array] = {}
+    brightest_of: dict[str, Array] = {}
     seen: set[int] = set()
     for measure in measures:
         for value in measure.settings.values():
             for source, pictures in _pictures_of(value):
-                if id(value) in seen or not pictures.size or source in found:
+                if id(value) in seen or not pictures.size or source in brightest_of:
                     continue
                 if pictures.min() >= 0 and _BYTES[0] < pictures.max() < _BYTES[1]:
                     brightest = np.argsort(-pictures.reshape(len(pictures), -1).max(axis=1), kind="stable")
-                    found[source] = pictures[np.sort(brightest[:_SHOWN])]
+                    brightest_of[source] = pictures[np.sort(brightest[:_SHOWN])]
             seen.add(id(value))
-    return found
+    return brightest_of
 
 
 def _pictures_of(value: Any) -> Iterator[tuple[str, Array]]:

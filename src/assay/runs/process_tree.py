@@ -49,12 +49,12 @@ def descendants(pid: int) -> list[int]:
             state, parent = stat.rpartition(b")")[2].split()[:2]
             if state != b"Z":
                 children.setdefault(int(parent), []).append(int(name))
-    found, waiting = [], [pid]
+    below_it, waiting = [], [pid]
     while waiting:
         below = children.get(waiting.pop(), [])
-        found += below
+        below_it += below
         waiting += below
-    return found
+    return below_it
 
 
 def tree_bytes(pid: int, more_than: float = 0) -> int:

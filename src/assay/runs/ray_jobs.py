@@ -60,9 +60,9 @@ def on_cluster(
     waiting = iter(jobs)
 
     def with_code(streamed: Any, kept: Any, own: Any) -> R:
-        with ExitStack() as found:  # what the code imports only when it is called, where the worker sees the folder
+        with ExitStack() as path:  # what the code imports only when it is called, where the worker sees the folder
             for folder in folders:
-                found.enter_context(code_in(folder))
+                path.enter_context(code_in(folder))
             return task(streamed, kept, own)
 
     remote = ray.remote(with_code)

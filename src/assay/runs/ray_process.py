@@ -87,7 +87,7 @@ class Connected:
                 ray.shutdown()
 
     def _jobs(self, nodes: list[dict[str, float]]) -> Iterator[Job]:
-        told = False
+        warned = False
         while True:
             self._say("next", None)
             message = self.cloudpickle.loads(self.connection.recv_bytes())
@@ -102,8 +102,8 @@ class Connected:
                 continue
             self.numbers[id(job)] = number
             most = max((node.get("CPU", 0) for node in nodes), default=0)
-            if needs.cpus > most and not told:
-                told = True
+            if needs.cpus > most and not warned:
+                warned = True
                 self._say("said", f"a job asks for {needs.cpus:g} cores, and no node has more than {most:g}: it waits")
             yield job
 

@@ -323,8 +323,8 @@ def _clips(clips: Mapping[Any, Any]) -> Iterator[Clip]:
 
 def _existing(path: str | Path, argument: str, wanted: str) -> Path:
     try:
-        if (found := Path(path).expanduser()).exists():
-            return found
+        if (place := Path(path).expanduser()).exists():
+            return place
     except (OSError, ValueError, RuntimeError):  # a name too long, with a zero in it, or of no user's home
         pass
     raise AssayError(f"{argument}={str(path)[:200]!r} does not exist: give {wanted}")

@@ -93,7 +93,7 @@ class _Pairs:
 
 
 def _pairs(objects: ObjectPictures, levels: Array) -> list[_Pairs]:
-    found = []
+    pairs = []
     for label in np.unique(objects.labels):
         numbers = np.flatnonzero(objects.labels == label)
         require_array(f"all pairs of {len(numbers)} pictures of an object", (8 + levels.shape[1], len(numbers) ** 2), 8)
@@ -106,8 +106,8 @@ def _pairs(objects: ObjectPictures, levels: Array) -> list[_Pairs]:
         else:
             different = count > 0  # so never the same picture
             kind = np.where(count > 1, levels.shape[1], differs.argmax(axis=1))
-        found.append(_Pairs(first[different], second[different], kind[different]))
-    return found
+        pairs.append(_Pairs(first[different], second[different], kind[different]))
+    return pairs
 
 
 def _distractors(
@@ -135,11 +135,11 @@ def _under_the_same_conditions(
     condition = np.unique(levels, axis=0, return_inverse=True)[1].reshape(-1)
     table = np.full((of_picture.max() + 1, condition.max() + 1), -1)
     table[of_picture, condition] = np.arange(len(objects))
-    found = table[others, condition[matches][:, None]]
-    if (found < 0).any():
-        trial, place = np.argwhere(found < 0)[0]
+    shown = table[others, condition[matches][:, None]]
+    if (shown < 0).any():
+        trial, place = np.argwhere(shown < 0)[0]
         raise AssayError(
             f"distractors='alike': object {others[trial, place]} of {objects.source} has no picture under the "
             f"conditions of picture {matches[trial]}; use distractors='any'"
         )
-    return found
+    return shown

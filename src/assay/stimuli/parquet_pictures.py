@@ -93,15 +93,15 @@ class ParquetPictures(PictureSource):
         place, number = self._groups[group]
         opened = _opened(self.files[place])
         small = opened.metadata.row_group(number).total_byte_size <= _GROUP_KEPT
-        wanted, found, at = set(rows), {}, 0
+        wanted, cell_of, at = set(rows), {}, 0
         with reading(self.files[place], "Parquet"):
             for batch in opened.iter_batches(_ROWS, row_groups=[number], columns=[self.column]):
                 cells = batch.column(0)
                 for row in range(len(cells)):
                     if small or at + row in wanted:
-                        found[at + row] = cells[row].as_py()
+                        cell_of[at + row] = cells[row].as_py()
                 at += len(cells)
-        content = {row: _content(cell, f"{self.files[place]}, {self.column!r}") for row, cell in found.items()}
+        content = {row: _content(cell, f"{self.files[place]}, {self.column!r}") for row, cell in cell_of.items()}
         if small:
             self._last = group, [content[row] for row in range(at)]
         return [content[row] for row in rows]

@@ -208,7 +208,7 @@ class _Scene:
         towards = -(eye * ray).sum(0)
         inside = 1.0 - ((eye * eye).sum(0) - towards * towards)
         half = inside.clamp_min(0).sqrt()
-        found = torch.full_like(towards, torch.inf)
+        depths = torch.full_like(towards, torch.inf)
         left = (inside > 0).nonzero()[:, 0]
         ray, last = ray[:, left], (towards + half)[left]
         depth = (towards - half)[left]
@@ -219,10 +219,10 @@ class _Scene:
             distance = self.solid.distance(point)
             depth, point = depth + distance, point + distance * ray
             near = distance < self.near
-            found[left[near]] = depth[near]
+            depths[left[near]] = depth[near]
             go_on = (~near & (depth < last)).nonzero()[:, 0]
             left, depth, last, ray, point = left[go_on], depth[go_on], last[go_on], ray[:, go_on], point[:, go_on]
-        return found
+        return depths
 
     def _shaded(self, points: Tensor, ray: Tensor, number: Tensor) -> Tensor:
         normal = self._normal(points)

@@ -66,13 +66,13 @@ def load_rdms(path: str | Path, names: Sequence[str] | None = None, stimuli: Seq
     if len(set(labels)) < len(labels):  # such as one variable of one name in every file
         labels = [f"{file.stem}: {name}" if file.stem != name else name for name, _, file in loaded]
     shared = _shared_stimuli(contents) if stimuli is None or len(stimuli) else ()
-    found = RdmSet([vector for _, vector, _ in loaded], tuple(labels), tuple(stimuli) if stimuli else shared)
-    if stimuli and set(found.stimuli) == set(shared) and found.stimuli != shared:
+    rdms = RdmSet([vector for _, vector, _ in loaded], tuple(labels), tuple(stimuli) if stimuli else shared)
+    if stimuli and set(rdms.stimuli) == set(shared) and rdms.stimuli != shared:
         raise AssayError(
             f"stimuli names the stimuli of {str(path)!r} in another order than the file: give "
             "load_rdms(path).reordered(stimuli)"
         )
-    return found if names is None else found.chosen(names)
+    return rdms if names is None else rdms.chosen(names)
 
 
 @dataclass(frozen=True)
@@ -112,19 +112,19 @@ def _read(path: Path) -> _Content:
 def _named(path: Path) -> Iterator[tuple[str, Array]]:
     """The RDMs of a file, each with its name."""
     arrays = _arrays(path)
-    found = 0
+    count = 0
     for key, value in arrays.items():
         if isinstance(value, np.ndarray) and value.dtype.names and "RDM" in value.dtype.names:
             for number, entry in enumerate(value.ravel()):
                 name = str(np.ravel(entry["name"])[0]) if "name" in value.dtype.names else f"{key} {number}"
                 yield name, as_vectors(_triangle_or_matrix(entry["RDM"]), f"{path.name}: {name}")[0]
-                found += 1
+                count += 1
         elif _may_be_rdms(value):
             vectors = as_vectors(_triangle_or_matrix(value), f"{path.name}: {key}")
             for number, vector in enumerate(vectors):
                 yield key if len(vectors) == 1 else f"{key} {number}", vector
-                found += 1
-    if not found:
+                count += 1
+    if not count:
         raise AssayError(
             f"{path} holds no RDM, but {_shapes(arrays)}: give m(m−1)/2 dissimilarities of each, or symmetric matrices "
             "with zeros on the diagonal, m × m, RDMs × m × m or m × m × RDMs"

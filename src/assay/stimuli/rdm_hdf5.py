@@ -19,15 +19,15 @@ T = TypeVar("T")
 
 def hdf5_arrays(path: Path) -> dict[str, Array]:
     """Read the numeric arrays of an HDF5 file by their full name."""
-    found: dict[str, Array] = {}
+    arrays: dict[str, Array] = {}
 
     def visit(name: str, item: Any) -> None:
         if _is_array(item) and item.dtype.kind in "fiu" and not name.startswith("#"):
             require_array(f"{path}: {name}", item.shape, item.dtype.itemsize)
-            found[name] = np.asarray(item)
+            arrays[name] = np.asarray(item)
 
     _in_file(path, lambda file: file.visititems(visit))
-    return found
+    return arrays
 
 
 def saved_by_rsatoolbox(path: Path) -> RdmSet | None:
@@ -49,11 +49,13 @@ def saved_by_rsatoolbox(path: Path) -> RdmSet | None:
 
 def _descriptors(group: Any) -> dict[str, list[Any]]:
     """The lists of a group of descriptors; texts are stored as bytes."""
-    found = {}
+    descriptors = {}
     for key, item in group.items():
         if _is_array(item) and len(item.shape) == 1:
-            found[key] = [v.decode(errors="replace") if isinstance(v, bytes) else v for v in np.asarray(item).tolist()]
-    return found
+            descriptors[key] = [
+                v.decode(errors="replace") if isinstance(v, bytes) else v for v in np.asarray(item).tolist()
+            ]
+    return descriptors
 
 
 def _is_array(item: Any) -> bool:

@@ -174,15 +174,19 @@ def partial_correlations(
     """
     y = target.to_numpy(dtype=np.float64)
     names = ["partial_rho", "partial_rho_low", "partial_rho_high"]
-    found = pd.DataFrame(np.nan, index=predictors.columns, columns=names)
+    correlations = pd.DataFrame(np.nan, index=predictors.columns, columns=names)
     values = predictors.to_numpy(dtype=np.float64).T
-    told = np.isfinite(values).all(axis=1) & (values != values[:, :1]).any(axis=1) & (y != y[0]).any()
-    if told.any():
-        rho = residual_spearman(values[told], y, controls)
-        found.loc[told] = np.column_stack([rho, residual_spearman_intervals(values[told], y, controls, cells)])
+    scored = np.isfinite(values).all(axis=1) & (values != values[:, :1]).any(axis=1) & (y != y[0]).any()
+    if scored.any():
+        rho = residual_spearman(values[scored], y, controls)
+        correlations.loc[scored] = np.column_stack(
+            [rho, residual_spearman_intervals(values[scored], y, controls, cells)]
+        )
         if flips:
-            found.loc[told, "partial_p_max"] = residual_spearman_p_max(values[told], y, controls, cells, flips, seed)
-    return found
+            correlations.loc[scored, "partial_p_max"] = residual_spearman_p_max(
+                values[scored], y, controls, cells, flips, seed
+            )
+    return correlations
 
 
 def _shape(name: str, values: pd.Series) -> list[Array]:

@@ -54,8 +54,8 @@ def discard_below_population(
         value = float(there[signal].iloc[0]) if len(there) else NAN
         kept = math.isnan(value) or not below_population(sign * value, population)
         stop = end if kept else there.iloc[0]
-        found = {"network": network, "signal": signal, "kept": kept, "value": value, "threshold": threshold}
-        rows.append({**found, **outcome_at(stop, end, outcome)})
+        about = {"network": network, "signal": signal, "kept": kept, "value": value, "threshold": threshold}
+        rows.append({**about, **outcome_at(stop, end, outcome)})
     return pd.DataFrame(rows)
 
 
@@ -80,13 +80,13 @@ def discard_summary(discarded: pd.DataFrame, outcome: Outcome, draws: int = 2000
         raise AssayError(f"no network has {outcome.performance!r} at the end, by which the best could be told")
     values = known[["cost", "full_cost", "kept", "full_performance"]].to_numpy(dtype=float)
     values[:, 3] *= outcome.sign
-    found = _saved_kept_regret(values)
+    shares = _saved_kept_regret(values)
     drawn = bootstrap_draws(values, _saved_kept_regret, draws, seed)
     rows = []
     for i, quantity in enumerate(("time saved", "share kept", "best lost", "best lost at random")):
         low, high = percentile_interval(drawn[:, i][np.isfinite(drawn[:, i])])
         ends = {"low": float(low), "high": float(high)}
-        rows.append({"quantity": quantity, "value": float(found[i]), **ends, "n": len(values)})
+        rows.append({"quantity": quantity, "value": float(shares[i]), **ends, "n": len(values)})
     return pd.DataFrame(rows)
 
 

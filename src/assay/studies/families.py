@@ -57,19 +57,19 @@ def family_means(
     """
     rows: list[dict[str, Any]] = []
     for family, members in _members(table, families, layer, value).items():
-        found = _Family(family, members)
-        nothing = Evidence(value, 0.0, items=dict.fromkeys(found.mean.items, 0.0))
-        apart = difference_of_recipes(found.mean, nothing, (found.spread, _NONE), (len(members), 1))
+        summary = _Family(family, members)
+        nothing = Evidence(value, 0.0, items=dict.fromkeys(summary.mean.items, 0.0))
+        apart = difference_of_recipes(summary.mean, nothing, (summary.spread, _NONE), (len(members), 1))
         low, high = _interval(apart)
         rows.append(
             {
                 "family": family,
                 "networks": len(members),
-                "sequences": len(found.mean.items),
-                "mean": found.mean.value,
+                "sequences": len(summary.mean.items),
+                "mean": summary.mean.value,
                 "low": low,
                 "high": high,
-                "sd_networks": found.spread.error if len(members) > 1 else np.nan,
+                "sd_networks": summary.spread.error if len(members) > 1 else np.nan,
                 "over": BOTH if len(members) > 1 else STIMULI,
             }
         )

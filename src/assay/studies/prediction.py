@@ -128,7 +128,7 @@ def study(
     cells = len(corpus) * len(measures)  # networks are read one by one, and so not counted before
     with of_more("cells", cells):
         done = evaluate(corpus.subjects(), measures, run, processes=processes, ray=ray, plan=plan)
-    found, keys, budgets = predictors_and_keys(done, measures, corpus.networks)
+    predictors, keys, budgets = predictors_and_keys(done, measures, corpus.networks)
     directions = {name: key.direction for name, key in keys.items()}
     test = corpus.test
     scoring = scoring or Scoring()
@@ -143,8 +143,8 @@ def study(
         "doubts": [*doubts, *done.manifest.notes],
     }
     known = corpus.known.loc[corpus.networks]
-    known.columns = pd.Index([f"{name} (table)" if name in found else str(name) for name in known])
-    whole = found.loc[corpus.networks].join(known)
+    known.columns = pd.Index([f"{name} (table)" if name in predictors else str(name) for name in known])
+    whole = predictors.loc[corpus.networks].join(known)
     result = judge(corpus.table, whole, corpus.hyperparameters, scoring, about, directions, budgets)
     result.write(done.folder)
     return done, result

@@ -113,11 +113,11 @@ def stopping_summary(stopped: pd.DataFrame, draws: int = 2000, seed: int = 0) ->
         values = known[["cost", "full_cost", "lost", "stopped"]].to_numpy(dtype=float)
         if not len(values):
             raise AssayError(f"no network has a performance both where {signal!r} stops it and at the end")
-        found = _saved_lost_stopped(values)
+        shares = _saved_lost_stopped(values)
         drawn = bootstrap_draws(values, _saved_lost_stopped, draws, seed)
         low, high = percentile_interval(drawn) if len(drawn) else (np.full(3, NAN),) * 2
         for i, quantity in enumerate(("time saved", "performance lost", "networks stopped")):
-            number = {"value": float(found[i]), "low": float(low[i]), "high": float(high[i]), "n": len(values)}
+            number = {"value": float(shares[i]), "low": float(low[i]), "high": float(high[i]), "n": len(values)}
             rows.append({"signal": signal, "sd": sd, "quantity": quantity, **number})
     return pd.DataFrame(rows)
 
@@ -148,8 +148,8 @@ def saving_tradeoff(
         lost = stopped["lost"].dropna().to_numpy(dtype=float)
         mean = float(lost.mean()) if len(lost) else NAN
         low, high = t_interval(lost)
-        found = {"saved": _time_saved(stopped), "lost": mean, "low": low, "high": high, "n": len(lost)}
-        rows.append({"signal": signal, "sd": float(sd), **found})
+        about = {"saved": _time_saved(stopped), "lost": mean, "low": low, "high": high, "n": len(lost)}
+        rows.append({"signal": signal, "sd": float(sd), **about})
     return pd.DataFrame(rows)
 
 

@@ -59,8 +59,8 @@ def check_apart(
         checks = _told(parts, given, documents, modality, seeing, learned_from)
         failed = {c.requirement for c in checks if c.status == "fail"}
         if not {"F8", "F6", "D8"} & failed:
-            found = _answers_alone(parts, given, seeing, learned_from)
-            checks = [c for c in checks if found is None or c.requirement != "D8"] + ([found] if found else [])
+            alone = _answers_alone(parts, given, seeing, learned_from)
+            checks = [c for c in checks if alone is None or c.requirement != "D8"] + ([alone] if alone else [])
     return checks
 
 
@@ -99,9 +99,9 @@ def _told(
     return _checks(said.get("checks"))
 
 
-def _checks(told: Any) -> list[Check]:
-    """The checks a worker told, each as it must be: one of every rule, and no other."""
-    entries = told if isinstance(told, list) else []
+def _checks(answer: Any) -> list[Check]:
+    """The checks a worker answered with, each as it must be: one of every rule, and no other."""
+    entries = answer if isinstance(answer, list) else []
     checks = []
     for (requirement, _), entry in zip(RULES, [*entries, *[None] * len(RULES)], strict=False):
         entry = entry if isinstance(entry, dict) else {}

@@ -42,15 +42,15 @@ def parameters_that_choose(bench: Bench) -> dict[str, str]:
 
 def made_of(learner: Any) -> frozenset[str]:
     """The kinds of parts of a fitted learner."""
-    found = {f"algorithm {name}" for name in _algorithms(learner)}
+    ingredients = {f"algorithm {name}" for name in _algorithms(learner)}
     for name, value in getattr(learner, "__dict__", {}).items():
         if isinstance(value, nn.Module):
-            found |= {type(part).__name__ for part in value.modules()}
+            ingredients |= {type(part).__name__ for part in value.modules()}
         elif name.endswith("_"):
-            found.add(f"{name} ({type(value).__name__})")
+            ingredients.add(f"{name} ({type(value).__name__})")
     if isinstance(learner, nn.Module):
-        found |= {type(part).__name__ for part in learner.modules()}
-    return frozenset(found)
+        ingredients |= {type(part).__name__ for part in learner.modules()}
+    return frozenset(ingredients)
 
 
 def _algorithms(learner: Any) -> set[str]:

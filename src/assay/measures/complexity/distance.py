@@ -137,8 +137,8 @@ class InitialDistance(Measure):
 
     def evidence(self, measured: Measured) -> list[Evidence]:
         """The distance of all parameters: exact, as weights are all of it."""
-        found = from_rows(measured, [("parameter distance", "distance from the initial weights", "")])
-        return [replace(one, exact=True) for one in found]
+        numbers = from_rows(measured, [("parameter distance", "distance from the initial weights", "")])
+        return [replace(one, exact=True) for one in numbers]
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:
         """Take every quantity of the whole network.

@@ -173,11 +173,11 @@ class MarginBounds(Measure):
         for x, labels in batches(data, batch_size(subject, self.batch_size), subject.device):
             margins.append(output_margins(class_scores(subject, x).double(), labels).cpu().numpy())
             report(f"{subject.name}: margins", sum(map(len, margins)), len(data))
-        found = np.concatenate(margins)
-        inverse = log_inverse_squared_margin(found)
-        drawn = bootstrap_draws(found, log_inverse_squared_margin, self.bootstrap, self.seed)
+        margin_of_each = np.concatenate(margins)
+        inverse = log_inverse_squared_margin(margin_of_each)
+        drawn = bootstrap_draws(margin_of_each, log_inverse_squared_margin, self.bootstrap, self.seed)
         drawn = drawn if np.isfinite(drawn).all() else np.zeros(0)
-        return Measured.of(norm.row(inverse, drawn, len(found)) for norm in norms)
+        return Measured.of(norm.row(inverse, drawn, len(margin_of_each)) for norm in norms)
 
     def evidence(self, measured: Measured) -> list[Evidence]:
         """The logarithm of the product of spectral norms over the squared margin."""

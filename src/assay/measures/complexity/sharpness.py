@@ -168,10 +168,10 @@ class Sharpness(Measure):
     def evidence(self, measured: Measured) -> list[Evidence]:
         """The logarithm of the inverse squared size of every kind of perturbation of the weights."""
         shown = {kind: f"sharpness, log 1/{kind}²" for kind in self.kinds}
-        found = from_rows(measured, [(f"log inverse squared {kind}", name, "lower") for kind, name in shown.items()])
+        numbers = from_rows(measured, [(f"log inverse squared {kind}", name, "lower") for kind, name in shown.items()])
         return [
             one if one.status == "ok" else replace(one, status=f"size {one.status}, where the search ends")
-            for one in found
+            for one in numbers
         ]
 
     def predictors(self, table: pd.DataFrame) -> dict[Predictor, float]:

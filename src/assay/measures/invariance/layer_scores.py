@@ -268,10 +268,10 @@ def _chosen(scores: pd.DataFrame, nears: dict[int, NearMaximal]) -> NearMaximal:
     sign = scores["sign"].to_numpy()
     parts, at_least = [], np.zeros(len(sign), dtype=np.int64)
     for which, near in nears.items():
-        mine = (sign == which)[near.unit]
+        with_this_sign = (sign == which)[near.unit]
         at_least = np.where(sign == which, near.at_least, at_least)
-        fires = None if near.fires is None else near.fires[mine]
-        parts.append((near.unit[mine], near.stimulus[mine], near.local[mine], fires))
+        fires = None if near.fires is None else near.fires[with_this_sign]
+        parts.append((near.unit[with_this_sign], near.stimulus[with_this_sign], near.local[with_this_sign], fires))
     unit, stimulus, local, kept = zip(*parts, strict=True)
     first = next(iter(nears.values()))
     along = None if kept[0] is None else np.concatenate(kept)

@@ -129,8 +129,8 @@ class Passes:
         unknown: dict[str, dict[str, list[Array]]] = {name: {} for name in transformations}
         for name, transformation in transformations.items():
             for layer, kept in self.responses.items():
-                found = [self._from_kept(of, transformation, self._with_details(i)) for i, of in enumerate(kept)]
-                nears[name][layer], unknown[name][layer] = ([*of] for of in zip(*found, strict=True))
+                rates = [self._from_kept(of, transformation, self._with_details(i)) for i, of in enumerate(kept)]
+                nears[name][layer], unknown[name][layer] = ([*of] for of in zip(*rates, strict=True))
         again = {
             layer: np.flatnonzero(np.any([part for of in unknown.values() for part in of[layer]], axis=0))
             for layer in self.responses

@@ -183,12 +183,12 @@ def _largest_of(responses: Tensor, count: int, signs: tuple[int, ...]) -> dict[i
     count = min(count, len(responses))
     nan = _has_nan(responses)
     if not _has_keys(responses) or nan:
-        found = {}
+        largest = {}
         for sign in signs:
             values = (responses if sign > 0 else -responses).T
             best, place = (values.nan_to_num(-torch.inf, torch.inf, -torch.inf) if nan else values).topk(count, dim=1)
-            found[sign] = best, place.int()
-        return found
+            largest[sign] = best, place.int()
+        return largest
     keys = _keys(responses.numpy().T, np.arange(len(responses)))
     keys.sort(axis=1)  # both ends of it, which costs no more than to find one
     ends = {sign: _of_keys(keys[:, -count:] if sign > 0 else keys[:, :count]) for sign in signs}

@@ -241,7 +241,7 @@ def bootstrap_rdms(
             people = everybody if kind == "stimuli" else SubjectsDrawn(of_subjects, group)
             rows[kind].append(row(whole if kind == "subjects" else at, people))
     factor = {"stimuli": n_stimuli / (n_stimuli - 1), "subjects": n_subjects / (n_subjects - 1 or 1), "both": 1.0}
-    drawn = {kind: np.array(found) for kind, found in rows.items()}
+    drawn = {kind: np.array(of_kind) for kind, of_kind in rows.items()}
     fewest = {"stimuli": n_stimuli, "subjects": n_subjects, "both": min(n_stimuli, n_subjects)}[resample]
     return RdmBootstrap(
         labels,

@@ -87,10 +87,10 @@ def layer_rdms(
                 into = collected.setdefault(layer, _Collected(len(images)))
                 into.put(places, running, status)
             report(f"{subject.name}: groups of images", number + 1, total)
-    found = {layer: collected[layer].result() for layer in collected}
+    results = {layer: collected[layer].result() for layer in collected}
     repeats = subject.repeats(layers)
-    rdms = {layer: found[repeats.get(layer, layer)] for layer in subject.choose(layers)}
-    return rdms | {TOGETHER: found[TOGETHER]}
+    rdms = {layer: results[repeats.get(layer, layer)] for layer in subject.choose(layers)}
+    return rdms | {TOGETHER: results[TOGETHER]}
 
 
 def _passes(m: int, at_once: int) -> Iterator[tuple[Array, int]]:
@@ -152,11 +152,11 @@ class _Collected:
         constant = running.undefined_stimuli()
         self.constant.update(places[constant].tolist())
         if not len(constant):
-            found = running.entries().cpu().numpy()
+            entries = running.entries().cpu().numpy()
             self.errors[places] = np.maximum(self.errors[places], running.errors().cpu().numpy())
             above = np.triu_indices(len(places), 1)
-            self.matrix[places[above[0]], places[above[1]]] = found
-            self.matrix[places[above[1]], places[above[0]]] = found
+            self.matrix[places[above[0]], places[above[1]]] = entries
+            self.matrix[places[above[1]], places[above[0]]] = entries
 
     def result(self) -> LayerRdm:
         """The whole RDM; NaN where a stimulus has none."""

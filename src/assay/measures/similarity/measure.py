@@ -73,8 +73,8 @@ def human_similarity(rdm: Any, human_rdms: Any, method: str = "spearman") -> Any
     stimuli = getattr(human_rdms, "stimuli", ())
     if not stimuli:
         return compare_rdms(rdm, mean, method)
-    found = np.asarray(compare_rdms(rdm, RdmSet(mean, (), stimuli), method))[..., 0]
-    return found if found.ndim else float(found)
+    similarity = np.asarray(compare_rdms(rdm, RdmSet(mean, (), stimuli), method))[..., 0]
+    return similarity if similarity.ndim else float(similarity)
 
 
 @dataclass(frozen=True)

@@ -69,19 +69,19 @@ def score_rdms(models: Sequence[Array], humans: HumanStimuli, method: str, draws
     return HumanScores(_scores(mean), _scores(both), _bounds(both))
 
 
-def _scores(found: RdmBootstrap) -> tuple[Score, ...]:
-    table = found.table()
+def _scores(bootstrap: RdmBootstrap) -> tuple[Score, ...]:
+    table = bootstrap.table()
     return tuple(
         Score(float(value), float(low), float(high), drawn)
-        for value, low, high, drawn in zip(table["value"], table["low"], table["high"], found.draws.T, strict=True)
+        for value, low, high, drawn in zip(table["value"], table["low"], table["high"], bootstrap.draws.T, strict=True)
     )
 
 
-def _bounds(found: RdmBootstrap) -> tuple[Score, ...]:
-    if not isinstance(found.ceiling, NoiseCeiling):
+def _bounds(bootstrap: RdmBootstrap) -> tuple[Score, ...]:
+    if not isinstance(bootstrap.ceiling, NoiseCeiling):
         return ()
-    intervals = found.ceiling_intervals()
+    intervals = bootstrap.ceiling_intervals()
     return tuple(
         Score(float(value), *interval, drawn)
-        for value, interval, drawn in zip(found.ceiling, intervals, found.ceiling_draws.T, strict=True)
+        for value, interval, drawn in zip(bootstrap.ceiling, intervals, bootstrap.ceiling_draws.T, strict=True)
     )

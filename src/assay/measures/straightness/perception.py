@@ -131,8 +131,8 @@ def perceptual_curvatures(
         raise AssayError(f"observers={shown(observers)} does not fit: give a list, each of which is a Discrimination")
     lengths = sorted({seen.frames for seen in observers})
     if len(lengths) != 1:
-        found = f"saw sequences of {lengths[0]} and {lengths[-1]} frames" if lengths else "are none"
-        raise AssayError(f"observers {found}: give one or more who saw sequences of one length")
+        what = f"saw sequences of {lengths[0]} and {lengths[-1]} frames" if lengths else "are none"
+        raise AssayError(f"observers {what}: give one or more who saw sequences of one length")
     if lapse is not None:
         require_lapse(lapse)
     for name, value, least in (("iterations", iterations, 1), ("draws", draws, 0)):

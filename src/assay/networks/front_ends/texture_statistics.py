@@ -50,20 +50,20 @@ def labels(layout: Layout) -> list[Label]:
     levels = range(1, layout.levels + 1)
     angles = [f"{180 * k / layout.orientations:g}°" for k in range(layout.orientations)]
     pairs = [f"{a} and {b}" for a, b in combinations(angles, 2)]
-    found = [Label("mean", 0, "mean of the picture"), Label("variance", 0, "variance of the picture")]
+    statistics = [Label("mean", 0, "mean of the picture"), Label("variance", 0, "variance of the picture")]
     for kind in ("variance", "skew", "kurtosis"):
-        found += [Label(kind, level, f"{kind} of low-pass {level}") for level in (*levels, layout.levels + 1)]
-    found.append(Label("band-pass variance", 0, "variance of the high-pass"))
+        statistics += [Label(kind, level, f"{kind} of low-pass {level}") for level in (*levels, layout.levels + 1)]
+    statistics.append(Label("band-pass variance", 0, "variance of the high-pass"))
     for kind in ("edge mean", "edge variance", "edge stop"):
-        found += [Label(kind, level, f"{kind} {level}, {angle}") for level in levels for angle in angles]
+        statistics += [Label(kind, level, f"{kind} {level}, {angle}") for level in levels for angle in angles]
     across = {"edge correlation": [""], "phase correlation": [" imaginary", " real"]}
     for kind, parts in across.items():
         for level in levels:
-            found += [Label(kind, level, f"{kind} {level}, {pair}") for pair in pairs]
+            statistics += [Label(kind, level, f"{kind} {level}, {pair}") for pair in pairs]
             if level < layout.levels:
                 names = [f"{kind} {level} and {level + 1},{part} {angle}" for part in parts for angle in angles]
-                found += [Label(kind, level + 1, name) for name in names]
-    return found
+                statistics += [Label(kind, level + 1, name) for name in names]
+    return statistics
 
 
 def texture_statistics(images: Images) -> Tensor:
@@ -181,14 +181,14 @@ def _of_pairs(products: Tensor) -> Tensor:
 def _edge_stops(magnitude: Tensor, distance: int) -> Tensor:
     """Return the average squared difference of magnitudes along the edges, N×K."""
     orientations, side = magnitude.shape[1], magnitude.shape[-1]
-    found = []
+    energies = []
     for k in range(orientations):
         # The frequencies of orientation k point to the angle πk/K from the columns towards the rows; edges cross them.
         angle = math.pi * k / orientations
         down, right = round(distance * math.cos(angle)), -round(distance * math.sin(angle))
         band, further = _shifted(magnitude[:, k], down, right)
-        found.append(((band - further) ** 2).sum((-2, -1)) / side**2)
-    return torch.stack(found, 1)
+        energies.append(((band - further) ** 2).sum((-2, -1)) / side**2)
+    return torch.stack(energies, 1)
 
 
 def _shifted(image: Tensor, down: int, right: int) -> tuple[Tensor, Tensor]:

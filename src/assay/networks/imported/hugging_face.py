@@ -100,13 +100,13 @@ def _class(transformers: Any, config: Any, source: str) -> Any:
     named = getattr(config, "architectures", None)
     if not named:
         return transformers.AutoModel
-    found = getattr(transformers, named[0], None)
-    if found is None:
+    architecture = getattr(transformers, named[0], None)
+    if architecture is None:
         raise AssayError(
             f"{source} is a {named[0]}, which transformers {transformers.__version__} does not have: install a "
             "version that has it, or give the 'package.module:factory' that makes it"
         )
-    return found
+    return architecture
 
 
 def _new_weights(loading: Mapping[str, Any]) -> list[str]:

@@ -83,7 +83,7 @@ def section(label: str, record: MeasureRecord, tables: Tables) -> list[Any]:
 
 def _warnings(table: pd.DataFrame, near_max: float, rate: float) -> list[Findings]:
     """Warnings where scores rest on a handful of stimuli, Z is not near-maximal, or a test is saturated."""
-    found: list[tuple[str, str, str]] = []
+    warnings: list[tuple[str, str, str]] = []
     scored = table[table["status"] == "ok"]
     few = scored["z"].median() if "z" in scored and len(scored) else FEWEST  # runs of before have no such column
     if few < FEWEST:
@@ -92,8 +92,8 @@ def _warnings(table: pd.DataFrame, near_max: float, rate: float) -> list[Finding
             "single units take few values and the best of them are the best by luck: show more stimuli, or raise "
             "near_max."
         )
-        found.append(("bad", "Few stimuli", answer))
-    found += _cannot_fill(scored, rate)
+        warnings.append(("bad", "Few stimuli", answer))
+    warnings += _cannot_fill(scored, rate)
     for name, rows in scored.groupby("transformation", sort=False):
         asked, reached = _quantiles(rows, near_max, rate)
         if reached > 2 * asked:
@@ -102,19 +102,19 @@ def _warnings(table: pd.DataFrame, near_max: float, rate: float) -> list[Finding
                 f"on which it fires drive it at least as much, where {asked / rate:.0%} were asked for: its scores are "
                 "those of stimuli near the threshold. Do not pool this test with others."
             )
-            found.append(("bad", f"{name}: Z is not near-maximal", answer))
+            warnings.append(("bad", f"{name}: Z is not near-maximal", answer))
         if len(rows) > 1 and rows["score"].min() > SATURATED / rate:
             answer = (
                 f"All layers score above {SATURATED / rate:.0f} of at most {1 / rate:.0f}, so that the test cannot "
                 "tell them apart: transform more, or remove what does not change from the stimuli."
             )
-            found.append(("open", f"{name}: at the ceiling", answer))
-    return [Findings(tuple(found))] if found else []
+            warnings.append(("open", f"{name}: at the ceiling", answer))
+    return [Findings(tuple(warnings))] if warnings else []
 
 
 def _cannot_fill(scored: pd.DataFrame, rate: float) -> list[tuple[str, str, str]]:
     """Warnings for transformations on whose trajectories there are more stimuli than a unit may fire on."""
-    found = []
+    warnings = []
     shown = scored[scored["on_trajectory"] > 0] if "on_trajectory" in scored else scored[:0]
     for name, rows in shown.groupby("transformation", sort=False):
         n, longest = int(rows["stimuli"].max()), int(rows["on_trajectory"].max())
@@ -127,8 +127,8 @@ def _cannot_fill(scored: pd.DataFrame, rate: float) -> list[tuple[str, str, str]
                 + ", and higher ones are of stimuli near the end of a clip, whose trajectories are shorter" * cut
                 + f". Show at least {ceiling(longest / rate)} stimuli, or raise firing_rate."
             )
-            found.append(("bad", f"{name}: too few stimuli to fire on a trajectory", answer))
-    return found
+            warnings.append(("bad", f"{name}: too few stimuli to fire on a trajectory", answer))
+    return warnings
 
 
 def _quantiles(rows: pd.DataFrame, near_max: int | float, rate: float) -> tuple[float, float]:

@@ -265,15 +265,15 @@ def _check_gap(
     if GAP not in roles or TEST not in roles or train is None or not is_number(values[train]):
         return
     gap, test = roles[GAP], roles[TEST]
-    found = given_gap(values[gap], values[train], values[test])
-    if found is None or found.is_difference:
+    given = given_gap(values[gap], values[train], values[test])
+    if given is None or given.is_difference:
         return
-    if found.is_negative:
+    if given.is_negative:
         raise AssayError(
             f"{path}: {gap!r} is {test!r} minus {train!r}, and a gap is training minus test accuracy: turn its sign, "
             "or leave the column out, and the gap is made of the accuracies"
         )
-    like = "" if np.isnan(found.rho) else f" (rank correlation {found.rho:.2f})"
+    like = "" if np.isnan(given.rho) else f" (rank correlation {given.rho:.2f})"
     notes.append(f"{gap!r} is not {train!r} minus {test!r}{like}: it is taken as it is, such as for a gap of losses")
 
 

@@ -77,13 +77,13 @@ class Quantity:
                 known = nearest(self.layer, dict.fromkeys(map(str, table["layer"])))
                 raise WrongPlan(f"{self.name}: the measure {measure.name!r} has no layer {self.layer!r}{known}")
             return float(rows[measure.value].mean())
-        found = {str(key): value for key, value in measure.predictors(table).items()}
-        if not self.take and len(found) == 1:
-            return float(next(iter(found.values())))
-        if self.take not in found:
-            asked = f"no number {self.take!r}" if self.take else f"{len(found)} numbers: say which with take"
-            raise WrongPlan(f"{self.name}: the measure {measure.name!r} gives {asked}{nearest(self.take, found)}")
-        return float(found[self.take])
+        numbers = {str(key): value for key, value in measure.predictors(table).items()}
+        if not self.take and len(numbers) == 1:
+            return float(next(iter(numbers.values())))
+        if self.take not in numbers:
+            asked = f"no number {self.take!r}" if self.take else f"{len(numbers)} numbers: say which with take"
+            raise WrongPlan(f"{self.name}: the measure {measure.name!r} gives {asked}{nearest(self.take, numbers)}")
+        return float(numbers[self.take])
 
 
 def _as_number(value: Any, what: str) -> float:

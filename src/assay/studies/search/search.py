@@ -50,11 +50,11 @@ def run_search(
             _run(loaded, database, folder, workers)
         finally:
             try:
-                found = tabulate(loaded, database.trials(), folder.path())
-                found.write(folder)
+                result = tabulate(loaded, database.trials(), folder.path())
+                result.write(folder)
             finally:
                 database.close()
-    return found
+    return result
 
 
 def _run(plan: SearchPlan, database: Database, folder: Folder, workers: Workers) -> None:

@@ -229,5 +229,5 @@ def _intervals(name: str, rows: Array, confidence: float) -> pd.DataFrame:
     se[enough] = np.nanstd(drawn[enough], axis=1, ddof=1)
     reach = float(scipy.stats.norm.ppf((1 + confidence) / 2)) * np.where(se > 0, se, np.nan)
     status = np.select([np.isnan(value), se > 0], ["undefined", "ok"], "no interval")
-    found = {name: value, "se": se, "low": value - reach, "high": value + reach, "draws": draws, "status": status}
-    return pd.DataFrame(found)
+    columns = {name: value, "se": se, "low": value - reach, "high": value + reach, "draws": draws, "status": status}
+    return pd.DataFrame(columns)

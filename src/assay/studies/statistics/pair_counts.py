@@ -40,8 +40,8 @@ class PairsOnce:
         scores = np.empty(len(measures))
         for part, counts in self._counts(measures):
             cells = counts.astype(np.float64).T.reshape(-1, len(self.total), 2)
-            found = np.concatenate([self.wider[None], cells.sum(axis=2)[:, :, None], cells[:, :, 1:]])
-            scores[part] = _scores(self.total, found, self.uniform)[:, 0]
+            per_cell = np.concatenate([self.wider[None], cells.sum(axis=2)[:, :, None], cells[:, :, 1:]])
+            scores[part] = _scores(self.total, per_cell, self.uniform)[:, 0]
         return scores
 
     def quick_scores(self, measures: Array) -> Array:
@@ -79,14 +79,14 @@ class PairsOnce:
         for start in range(0, len(measures), step):
             values = np.ascontiguousarray(measures[start : start + step, self.order].T)
             higher = np.empty(values.shape, dtype=np.uint8)
-            found = np.empty((n, settings, 2, values.shape[1]), dtype=one)
+            of_each = np.empty((n, settings, 2, values.shape[1]), dtype=one)
             for i, narrower in enumerate(self.narrower.tolist()):
                 np.greater(values[i], values, out=higher.view(bool))
                 for other, (low, high) in enumerate(self.groups):
                     cut = low + narrower[other]
-                    np.add.reduce(higher[cut:high], axis=0, dtype=one, out=found[i, other, 0])
-                    np.add.reduce(higher[low:cut], axis=0, dtype=one, out=found[i, other, 1])
-            counts = [found[low:high].sum(axis=0, dtype=np.int32) for low, high in self.groups]
+                    np.add.reduce(higher[cut:high], axis=0, dtype=one, out=of_each[i, other, 0])
+                    np.add.reduce(higher[low:cut], axis=0, dtype=one, out=of_each[i, other, 1])
+            counts = [of_each[low:high].sum(axis=0, dtype=np.int32) for low, high in self.groups]
             yield slice(start, start + step), np.stack(counts).reshape(-1, values.shape[1])
 
     def _count(self, measure: Array) -> Array:
@@ -97,8 +97,8 @@ class PairsOnce:
         low, high = np.array(self.groups).T
         row = np.arange(len(value))[:, None]
         at_low, at_cut, at_high = (higher[row, end] for end in (low, low + self.narrower, high))
-        found = np.stack([at_high - at_cut, at_cut - at_low], axis=-1)
-        return np.add.reduceat(found, low, axis=0).reshape(-1)
+        differences = np.stack([at_high - at_cut, at_cut - at_low], axis=-1)
+        return np.add.reduceat(differences, low, axis=0).reshape(-1)
 
 
 def scores_in_resamples(
@@ -161,10 +161,10 @@ def _sums(true: Array, weights: Array, ends: Array) -> Array:
     sums = np.empty((tables, len(ends) - 1, len(ends) - 1, weights.shape[1]), dtype=weights.dtype)
     for other, (low, high) in enumerate(pairwise(ends)):
         ones = np.ascontiguousarray(true[:, :, low:high]).reshape(tables * n, -1).astype(weights.dtype)
-        found = (ones @ weights[low:high]).reshape(tables, n, -1)
-        found *= weights
+        products = (ones @ weights[low:high]).reshape(tables, n, -1)
+        products *= weights
         for of, (first, last) in enumerate(pairwise(ends)):  # several times faster than reduceat
-            sums[:, of, other] = found[:, first:last].sum(axis=1)
+            sums[:, of, other] = products[:, first:last].sum(axis=1)
     return sums
 
 

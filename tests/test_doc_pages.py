@@ -32,7 +32,6 @@ PAGES = [
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.S | re.M)
 FILE = re.compile(r"# ([\w-]+\.(?:py|yaml))\b")
 NOT_RUN = re.compile(r"# not run here: .+|(?:(?:make|pip install|pre-commit) [^\n]*\n)+$")
-TEN_MINUTES = re.compile(r"--time 10m\b")  # what readers have; the same questions fit into less, with fewer inputs
 SHELL = re.compile(r"[|&;<>$`*]")  # what a shell does more than to pass words on
 SHOWN_ONLY = ("text", "yaml")  # plans are loaded by test_docs.py
 BIN = Path(sys.executable).parent
@@ -91,7 +90,7 @@ def run_commands(content: str, where: str) -> None:
     A plain command of assay is forked from a process that has loaded it already, since there are many.
     """
     environment = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "100"}
-    for command in TEN_MINUTES.sub("--time 20s", content).replace("\\\n", " ").splitlines():
+    for command in content.replace("\\\n", " ").splitlines():
         words = shlex.split(command, comments=True)
         if words[:1] == ["assay"] and not any(map(SHELL.search, words)):
             done = command_kit.assay(*words[1:], **environment)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from assay import AssayError
-from assay.measures.invariance.firing import firing_thresholds, invariance_scores, top_proportion_mean
+from assay.measures.invariance.firing import SignedScores, firing_thresholds, invariance_scores, top_proportion_mean
 
 
 def orbits(n: int, size: int) -> np.ndarray:
@@ -237,3 +237,14 @@ def test_stimuli_to_choose_from_must_be_there():
     mask = np.arange(50) % 2 == 0
     one, other = (invariance_scores(responses, path, 0.1, among=among) for among in (mask, np.flatnonzero(mask)))
     pd.testing.assert_frame_equal(one, other)
+
+
+def test_a_firing_rate_a_quarter_too_high_meets_the_target_however_many_stimuli_there_are():
+    n = np.arange(10, 8000)
+    asked = np.ceil(n / 100)
+    a_quarter = asked % 4 == 0
+    assert a_quarter.sum() > 1900
+    for n_i, k in zip(n[a_quarter], asked[a_quarter], strict=True):
+        rates = np.array([1.25 * k / n_i, (1.25 * k + 1) / n_i])
+        both = SignedScores(1, np.zeros(2), rates, rates, np.array(["tied", "tied"]))
+        assert both.preference(k / n_i).tolist() == [2, 1], n_i

@@ -208,6 +208,19 @@ def test_ties_at_the_end_share_their_place():
     assert not top_weights(np.full(3, np.nan), 0.5).any()
 
 
+def test_scores_that_differ_by_rounding_alone_share_their_place():
+    rates = np.array([1.0, 2.0, 6.0]) / 11  # of one Z, met in two orders: their sums differ in the last digit
+    assert rates.sum() != rates[[2, 1, 0]].sum()
+    assert top_weights(np.array([rates.sum(), rates[[2, 1, 0]].sum(), 0.1]) / 0.03, 1 / 3).tolist() == [0.5, 0.5, 0.0]
+    judging = [SignedPairs(np.arange(2), np.ones(2, dtype=int), np.array([1.0, 3 / 11]), np.full(2, 0.01), np.ones(2))]
+    for order in ([0, 1, 2], [2, 1, 0], [1, 2, 0]):
+        local = np.concatenate([rates[order], rates])
+        choosing = [SignedPairs(np.repeat([0, 1], 3), np.zeros(6, dtype=int), local, np.full(2, 0.01), np.ones(2))]
+        # Half of each unit is chosen here, and the first alone on the other half, where it scores higher.
+        expected = (0.5 * 100 + 0.5 * 300 / 11 + 100 * rates.mean()) / 2
+        assert held_out_score([choosing, judging], 0.5, blocks=2).score == pytest.approx(expected, rel=1e-12)
+
+
 def test_a_whole_grid_holds_nothing_out_and_draws_units():
     scores = np.random.default_rng(0).random(30)
     found = fixed_score(scores, 0.2, 200, (3,))

@@ -24,6 +24,9 @@ Signs = Literal["choose", "positive"]
 SIGNS = {"choose": (1, -1), "positive": (1,)}
 SCORED = ("ok", "tied")  # statuses of units that have a score
 SLACK = 0.25  # share by which ties may raise a unit's firing rate above the target, and it still counts as met
+# Scores and firing rates are ratios of counts: those that differ do so by far more than this share, and rounding moves
+# each by far less.
+ROUNDING = 1e-12
 
 
 def firing_thresholds(responses: Tensor | Array, firing_rate: float = 0.01) -> Array:
@@ -176,7 +179,7 @@ class SignedScores:
 
     def preference(self, rate: float) -> Array:
         """How much each unit prefers this sign whatever its score: 2 where it meets the firing rate, 0 without one."""
-        return np.where(self.defined, 1 + (self.global_rate <= (1 + SLACK) * rate), 0)
+        return np.where(self.defined, 1 + (self.global_rate <= (1 + SLACK) * rate * (1 + ROUNDING)), 0)
 
     @cached_property
     def score(self) -> Array:
@@ -216,7 +219,7 @@ def better_sign(scores: Sequence[Array], preferences: Sequence[Array]) -> tuple[
     for i, other in enumerate(scores[1:], start=1):
         its = np.where(np.isfinite(other), preferences[i], 0)
         # Equal but for rounding is equal: then the sign stays positive.
-        better = (its > rank) | ((its == rank) & (its > 0) & (other > best * (1 + 1e-12)))
+        better = (its > rank) | ((its == rank) & (its > 0) & (other > best * (1 + ROUNDING)))
         best, rank, chosen = np.where(better, other, best), np.where(better, its, rank), np.where(better, i, chosen)
     return chosen, np.where(rank > 0, best, np.nan)
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from assay.measures.invariance.firing import better_sign, top_count
+from assay.measures.invariance.firing import ROUNDING, better_sign, top_count
 from assay.stats.bootstrap import counts
 
 Array = np.ndarray[Any, Any]
@@ -88,6 +88,8 @@ class HeldOut:
 def top_weights(scores: Array, p: float) -> Array:
     """The weight of each unit in Inv_p: 1 in the best-scoring proportion, 0 outside, shared between ties at its end.
 
+    Scores that are equal but for rounding tie: sums of the same local rates depend on their order in the last digits.
+
     Example:
         >>> top_weights(np.array([3.0, 1.0, 2.0, 2.0, np.nan]), p=0.5).tolist()
         [1.0, 0.0, 0.5, 0.5, 0.0]
@@ -97,7 +99,8 @@ def top_weights(scores: Array, p: float) -> Array:
     if not count:
         return np.zeros(len(values))
     last = np.partition(values, len(values) - count)[len(values) - count]
-    above, tied = values > last, values == last
+    above = values > last * (1 + ROUNDING)
+    tied = ~above & (values >= last * (1 - ROUNDING))
     return np.where(above, 1.0, np.where(tied, (count - above.sum()) / tied.sum(), 0.0))
 
 

@@ -14,13 +14,14 @@ import pandas as pd
 from scipy import stats
 
 from assay.stats.bootstrap import percentile_interval, picks
+from assay.stats.multiplicity import holm
 
 Array = np.ndarray[Any, Any]
 GRATINGS = ("frequency", "orientation", "phase")
 VIDEO = ("translation", "rotation_2d", "rotation_3d", "rotation_3d_rendered", "turned_by_hand", "footage")
 ALL = "_all"  # the end of the names of columns at p = 1
 CELL = ["weight_decay", "target"]
-FEW_CLIPS = ("turned_by_hand", "footage")
+WITHOUT = ((), ("turned_by_hand",), ("turned_by_hand", "footage"))  # tests of few clips, left out one more at a time
 FAMILIES = ("sparse", "plain", "second layers", "third layers")
 FEWEST_CLUSTERS = 10  # effective ones, for an interval
 ALIKE_ABOVE = 0.9  # the mean absolute correlation of filters above which a cell is degenerate
@@ -34,6 +35,8 @@ POOLS = {
 }  # and whether units of sparse networks choose their signs
 LATER = ("rotation_3d", "rotation_3d_rendered", "translation")  # what the paper finds later layers to gain most in
 EARLIER = ("phase", "orientation")
+MEANS = ("mean of gratings", "mean of frequency and phase", "mean of video")
+EACH_PAIR = ("each of gratings", "each of video")
 MORE_LATER = "translation and 3-D rotation less phase and orientation"
 
 
@@ -55,8 +58,13 @@ def welch_interval(one: Array, other: Array) -> tuple[float, float, float]:
     apart = float(one.mean() - other.mean())
     if min(len(one), len(other)) < 2:
         return apart, np.nan, np.nan
-    found = stats.ttest_ind(one, other, equal_var=False).confidence_interval()
-    return apart, float(found.low), float(found.high)
+    interval = stats.ttest_ind(one, other, equal_var=False).confidence_interval()
+    return apart, float(interval.low), float(interval.high)
+
+
+def named(without: tuple[str, ...]) -> str:
+    """The tests that are left out, in words."""
+    return " and ".join(without) or "nothing"
 
 
 def effective_number(sizes: Array) -> float:
@@ -117,12 +125,10 @@ def by_rule(scores: pd.DataFrame, other_signs: pd.DataFrame) -> dict[str, pd.Dat
 def compare_cells(scores: pd.DataFrame, other_signs: pd.DataFrame) -> pd.DataFrame:
     """Every cell of (a) against the best sparse one and against the unregularised one, by each rule of signs."""
     tests = tests_in(scores)
-    compared = [(signs, p, ()) for signs in ("paper", "fixed", "chosen") for p in (0.2, 1.0)]
-    compared += [("paper", p, without) for p in (0.2, 1.0) for without in (FEW_CLIPS[:1], FEW_CLIPS)]
     tables = []
-    for signs, p, left_out in compared:
+    for signs, p, without in itertools.product(("paper", "fixed", "chosen"), (0.2, 1.0), WITHOUT):
         networks = by_rule(scores, other_signs)[signs].fillna({"target": 1.0})  # 1 stands for "no target"
-        names = [f"{name}{ALL if p == 1 else ''}" for name in tests if name not in left_out]
+        names = [f"{name}{ALL if p == 1 else ''}" for name in tests if name not in without]
         values = networks.set_index(CELL)[names].mean(axis=1)
         means = values.groupby(level=CELL).mean()
         best = means[means.index.get_level_values("target") < 1].idxmax()
@@ -132,7 +138,7 @@ def compare_cells(scores: pd.DataFrame, other_signs: pd.DataFrame) -> pd.DataFra
         table = table.join(other).reset_index().replace({"target": {1.0: np.nan}})
         table.insert(0, "signs", signs)
         table.insert(1, "p", p)
-        table.insert(2, "without", " and ".join(left_out) or "nothing")
+        table.insert(2, "without", named(without))
         tables.append(table)
     return pd.concat(tables, ignore_index=True)
 
@@ -160,22 +166,44 @@ def sparsity_gains(scores: pd.DataFrame, other_signs: pd.DataFrame) -> pd.DataFr
     return pd.DataFrame(rows)
 
 
+def what_learning_does(scores: pd.DataFrame, other_signs: pd.DataFrame, untrained: pd.DataFrame) -> pd.DataFrame:
+    """How far learning without any regularisation changes the mean over tests of one layer, by each rule of signs.
+
+    A network and the untrained one of the same seed have the same initial weights: intervals are Student's t, in pairs.
+    """
+    rows = []
+    for signs, p, without in itertools.product(("fixed", "chosen"), (0.2, 1.0), WITHOUT):
+        names = [f"{name}{ALL if p == 1 else ''}" for name in tests_in(scores) if name not in without]
+        networks = by_rule(scores, other_signs)[signs]
+        unregularised = networks[networks["target"].isna() & (networks["weight_decay"] == 0)]
+        first = untrained[(untrained["signs"] == signs) & (untrained["depth"] == 1)]
+        after, before = (of.set_index("seed")[names].mean(axis=1) for of in (unregularised, first))
+        change = mean_interval((after - before).dropna().to_numpy())
+        row = {"signs": signs, "p": p, "without": named(without), "untrained": before.mean(), "trained": after.mean()}
+        rows.append(row | dict(zip(("change", "low", "high"), change, strict=True)))
+    return pd.DataFrame(rows)
+
+
 # -- (b) --------------------------------------------------------------------------------------------------
 
 
 def left_out_choices(grid: pd.DataFrame) -> pd.DataFrame:
     """For every test and depth the network of the grid with the highest mean of the other tests, and its score.
 
-    The choice does not see the test that it is judged by.
+    The choice does not see the test that it is judged by, nor those that are left out of all.
     """
-    tests = tests_in(grid)
     rows = []
-    for end, layer, test in itertools.product(("", ALL), sorted(grid["layer"].unique()), tests):
+    layers = sorted(grid["layer"].unique())
+    for without, end, layer, test in itertools.product(WITHOUT, ("", ALL), layers, tests_in(grid)):
+        if test in without:
+            continue
+        tests = [name for name in tests_in(grid) if name not in without]
         others = [f"{name}{end}" for name in tests if name != test]
         known = grid[(grid["layer"] == layer) & grid[[f"{test}{end}", *others]].notna().all(axis=1)]
         chosen = known.loc[known[others].mean(axis=1).idxmax()]
         depth = int(layer.removeprefix("stack.")) + 1
-        row = {"p": 1.0 if end else 0.2, "depth": depth, "test": test, "score": chosen[f"{test}{end}"]}
+        row = {"without": named(without), "p": 1.0 if end else 0.2, "depth": depth, "test": test}
+        row["score"] = chosen[f"{test}{end}"]
         rows.append(row | {f"decay_{i}": chosen[f"decay_{i}"] if i <= depth else np.nan for i in (1, 2, 3)})
     return pd.DataFrame(rows)
 
@@ -184,23 +212,25 @@ def depth_gains(copies: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
     """What depth gains in the mean over tests, with 95 % intervals, over tests in pairs or over initial weights.
 
     Copies of networks that the same tests chose are beside networks that were chosen without the test in question.
-    Intervals over initial weights are Welch's, and say nothing of other tests.
+    Intervals over initial weights are Welch's, and say nothing of other tests. Where tests are left out, they do not
+    judge copies, which were chosen with them all the same.
     """
-    tests = left_out["test"].unique()
     rows = []
-    for p, end in ((0.2, ""), (1.0, ALL)):
-        mine = copies[copies["chosen_by"] == f"mean{end}"]
-        by_test = mine.groupby("depth")[[f"{name}{end}" for name in tests]].mean().T
-        others = left_out[left_out["p"] == p].pivot(index="test", columns="depth", values="score")
+    for (without, p), blindly_chosen in left_out.groupby(["without", "p"], sort=False):
+        end = ALL if p == 1 else ""
+        names = [f"{name}{end}" for name in blindly_chosen["test"].unique()]
+        by_mean = copies[copies["chosen_by"] == f"mean{end}"]
+        by_test = by_mean.groupby("depth")[names].mean().T
+        others = blindly_chosen.pivot(index="test", columns="depth", values="score")
         for judged, scores in (("the tests that chose", by_test), ("a test that did not choose", others)):
             for one, other in ((1, 2), (2, 3), (1, 3)):
-                row: dict[str, Any] = {"p": p, "judged by": judged, "from": one, "to": other}
+                row: dict[str, Any] = {"without": without, "p": p, "judged by": judged, "from": one, "to": other}
                 gain = mean_interval((scores[other] - scores[one]).to_numpy())
                 row |= {"rises": int((scores[other] > scores[one]).sum()), "tests": len(scores)}
                 rows.append(row | dict(zip(("gain", "low", "high"), gain, strict=True)) | {"over": "tests"})
                 if scores is by_test:
-                    means = [mine.loc[mine["depth"] == depth, f"mean{end}"].to_numpy() for depth in (other, one)]
-                    gain = welch_interval(*means)
+                    means = by_mean.set_index("depth")[names].mean(axis=1)
+                    gain = welch_interval(means[other].to_numpy(), means[one].to_numpy())
                     rows.append(
                         row | dict(zip(("gain", "low", "high"), gain, strict=True)) | {"over": "initial weights"}
                     )
@@ -213,19 +243,27 @@ def depth_gains(copies: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
 def what_learning_changes(trained: pd.DataFrame, untrained: pd.DataFrame) -> pd.DataFrame:
     """What learning changes in each layer and in their difference: means, and the change by initialisation.
 
-    A trained network and the untrained one of the same seed have the same initial weights. The interval of the change
-    is Student's t over the initialisations; there is none of a single one.
+    A trained network and the untrained one of the same seed have the same initial weights. Intervals are Student's t
+    over the initialisations; there are none of a single one. ``p_holm`` is the p of the change, corrected by Holm's
+    method for all tests and settings.
     """
     keys = ["setting", "transformation", "of", "near_max"]
     both = trained.merge(untrained, on=[*keys, "seed"], suffixes=("", "_untrained"))
     rows = []
     for names, group in both.groupby(keys, sort=False):
         for what, column in (("layer 1", "other_score"), ("layer 2", "score"), ("difference", "difference")):
-            before = group[f"{column}_untrained"]
-            mean, low, high = mean_interval((group[column] - before).to_numpy())
-            row = {"what": what, "untrained": before.mean(), "trained": group[column].mean()}
-            rows.append(dict(zip(keys, names, strict=True)) | row | {"change": mean, "low": low, "high": high})
-    return pd.DataFrame(rows)
+            before, after = group[f"{column}_untrained"].to_numpy(), group[column].to_numpy()
+            row = dict(zip(keys, names, strict=True)) | {"what": what}
+            for name, values in (("untrained", before), ("trained", after), ("change", after - before)):
+                ends = ("low", "high") if name == "change" else (f"{name}_low", f"{name}_high")
+                row |= dict(zip((name, *ends), mean_interval(values), strict=True))
+            row["p_holm"] = stats.ttest_1samp(after - before, 0.0).pvalue if len(group) > 1 else np.nan
+            rows.append(row)
+    table = pd.DataFrame(rows)
+    for _, together in table.groupby(["what", "of", "near_max"]):
+        p = together["p_holm"].dropna()
+        table.loc[p.index, "p_holm"] = holm(p.to_numpy())
+    return table
 
 
 def relative_gains(scores: pd.DataFrame) -> pd.DataFrame:
@@ -290,26 +328,10 @@ def tested_networks(
     return pd.concat(networks, ignore_index=True).dropna(subset=tests).drop_duplicates(tests)
 
 
-def rank_agreement(networks: pd.DataFrame, a: str, b: str, draws: int) -> dict[str, float]:
-    """Rank correlation of two columns, with an interval from resamples of whole clusters.
-
-    There is no interval of fewer than ten effective clusters.
-    """
-    x, y = networks[a].to_numpy(), networks[b].to_numpy()
-    members = [np.flatnonzero(networks["cluster"] == name) for name in networks["cluster"].unique()]
-    effective = effective_number(np.array([len(some) for some in members])) if members else 0.0
-    found = {"spearman": float(stats.spearmanr(x, y)[0]) if len(x) > 2 else np.nan, "low": np.nan, "high": np.nan}
-    if effective >= FEWEST_CLUSTERS:
-        drawn = [np.concatenate([members[i] for i in some]) for some in picks(len(members), draws, 0)]
-        values = np.array([stats.spearmanr(x[i], y[i])[0] for i in drawn])
-        found["low"], found["high"] = map(float, percentile_interval(values[~np.isnan(values)]))
-    return found | {"networks": len(x), "clusters": len(members), "effective": effective}
-
-
 def agreement(scores: pd.DataFrame, other_signs: pd.DataFrame, grid: pd.DataFrame, draws: int) -> pd.DataFrame:
-    """Rank correlations of all pairs of tests, and of the means of gratings and of video, in each pool of networks."""
+    """Rank correlations of all pairs of tests, and of means of tests, in each pool of networks (`rank_agreement`)."""
     names = tests_in(scores)
-    rows = []
+    tables = []
     for (p, end), (pool, choose) in itertools.product(((1.0, ALL), (0.2, "")), POOLS.items()):
         tests = [f"{name}{end}" for name in names]
         networks = with_means(tested_networks(scores, other_signs, grid, tests, choose), tests)
@@ -317,15 +339,53 @@ def agreement(scores: pd.DataFrame, other_signs: pd.DataFrame, grid: pd.DataFram
         networks = networks if family == "all" else networks[networks["family"] == family]
         if pool in CELLS_ARE:
             networks = networks[networks["degenerate"] == CELLS_ARE[pool]]
-        for a, b in [*itertools.combinations(tests, 2), ("mean of gratings", "mean of video")]:
-            pair = {"p": p, "networks of": pool, "test": a.removesuffix(ALL), "other": b.removesuffix(ALL)}
-            rows.append(pair | rank_agreement(networks, a, b, draws))
-    return pd.DataFrame(rows)
+        table = rank_agreement(networks.rename(columns=dict(zip(tests, names, strict=True))), names, draws)
+        table.insert(0, "p", p)
+        table.insert(1, "networks of", pool)
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)
+
+
+def rank_agreement(networks: pd.DataFrame, tests: list[str], draws: int) -> pd.DataFrame:
+    """Rank correlations of pairs of columns, with intervals from resamples of whole clusters.
+
+    Pairs are all those of tests, the means of gratings (of all, and without orientation) with the mean of video, and
+    as `EACH_PAIR` the mean of the rank correlations of one test of gratings and one of video. There is no interval of
+    fewer than ten effective clusters.
+    """
+    columns = [*tests, *MEANS]
+    values = networks[columns].to_numpy()
+    places = list(itertools.combinations(range(len(tests)), 2))
+    places += [(columns.index(name), columns.index(MEANS[-1])) for name in MEANS[:-1]]
+    mixed = [
+        i for i, (a, b) in enumerate(places) if b < len(tests) and (tests[a] in GRATINGS) != (tests[b] in GRATINGS)
+    ]
+
+    def correlations(rows: Array) -> Array:
+        if len(rows) < 3:
+            return np.full(len(places) + 1, np.nan)
+        with np.errstate(invalid="ignore", divide="ignore"):  # of a test that is constant there are none
+            matrix = np.corrcoef(stats.rankdata(values[rows], axis=0), rowvar=False)
+        of_pairs = np.array([matrix[place] for place in places])
+        return np.append(of_pairs, of_pairs[mixed].mean())
+
+    members = [np.flatnonzero(networks["cluster"] == name) for name in networks["cluster"].unique()]
+    effective = effective_number(np.array([len(of) for of in members])) if members else 0.0
+    table = pd.DataFrame([(columns[a], columns[b]) for a, b in places] + [EACH_PAIR], columns=["test", "other"])
+    table["spearman"] = correlations(np.arange(len(values)))
+    table[["low", "high"]] = np.nan
+    if effective >= FEWEST_CLUSTERS:
+        drawn = picks(len(members), draws, 0)
+        resampled = np.stack([correlations(np.concatenate([members[i] for i in of])) for of in drawn])
+        ends = [percentile_interval(of[~np.isnan(of)]) for of in resampled.T]
+        table[["low", "high"]] = np.array(ends)
+    return table.assign(networks=len(values), clusters=len(members), effective=effective)
 
 
 def with_means(networks: pd.DataFrame, tests: list[str]) -> pd.DataFrame:
-    """Networks with their means over the tests of gratings and over those of video."""
+    """Networks with their means over the tests of gratings, over those but orientation, and over those of video."""
     video = [name for name in tests if name.removesuffix(ALL) in VIDEO]
     gratings = [name for name in tests if name not in video]
-    means = {"mean of gratings": networks[gratings].mean(axis=1), "mean of video": networks[video].mean(axis=1)}
-    return networks.assign(**means)
+    turned_less = [name for name in gratings if name.removesuffix(ALL) != "orientation"]
+    means = (networks[of].mean(axis=1) for of in (gratings, turned_less, video))
+    return networks.assign(**dict(zip(MEANS, means, strict=True)))

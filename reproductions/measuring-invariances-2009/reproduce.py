@@ -4,11 +4,11 @@
 
 Writes tables (CSV) and figures (PNG) beside this file, or under --out. The parts are ``networks`` (autoencoders),
 ``sweep`` (settings of the convolutional network, chosen on pictures that are not learned from) and ``cdbn``, which
-takes the best of them. Three portions of them need no GPU: ``comparisons`` draws the tables of ``networks`` and
-concludes from them, ``filters`` trains a few of its networks, to look at, and ``untrained`` scores the networks of
-``cdbn`` before they learn, beside its table. The folder of data holds coil20/coil20_64.npz, natural_sequences, videos
-and perhaps opencv; without it there are photographs alone. With --small it runs in about a minute on a CPU, for the
-tests: too small to learn from.
+takes the best of them. Four portions of them need no GPU: ``comparisons`` concludes from the tables of both and draws
+them, ``filters`` trains a few networks of the first, to look at, ``untrained_autoencoders`` scores networks like those
+of ``networks`` before they learn, and ``untrained`` those of ``cdbn``. The folder of data holds coil20/coil20_64.npz,
+natural_sequences, videos and perhaps opencv; without it there are photographs alone. With --small it runs in about a
+minute on a CPU, for the tests: too small to learn from.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from comparisons import (
     tested_networks,
     tests_in,
     what_learning_changes,
+    what_learning_does,
     with_means,
 )
 from joblib import Parallel, delayed
@@ -74,7 +75,7 @@ TARGETS = (-0.97, -0.95, -0.9, -0.8, -0.7, -0.5, -0.3, 0.0)
 DECAYS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 SPARSITY = 10.0
 PARTS = ("networks", "sweep", "cdbn")
-PORTIONS = ("untrained", "comparisons", "filters")  # of cdbn and of networks, that need no GPU
+PORTIONS = ("untrained_autoencoders", "untrained", "comparisons", "filters")  # that need no GPU
 # Cells of the sparsity map (λ, ρ) whose filters are drawn and fitted; without ρ there is no sparsity.
 LOOKED_AT = (
     (0.3, -0.7),
@@ -193,16 +194,14 @@ class Reproduction:
 
     def run(self, parts: tuple[str, ...] = PARTS) -> None:
         if "networks" in parts:
-            with self.timed("stimuli"):
-                self.tests = self.make_tests(PATCH, 48)
             self.sparsity_map()
             self.filters()
             self.depth()
+            self.untrained_autoencoders()
             self.off_centre()
-            self.save(pd.concat(self.units, ignore_index=True), "units")
             self.comparisons()
-        if "comparisons" in parts and "networks" not in parts:
-            self.comparisons()
+        elif "untrained_autoencoders" in parts:
+            self.untrained_autoencoders()
         if "filters" in parts and "networks" not in parts:
             self.filters()
         if "sweep" in parts:
@@ -211,17 +210,21 @@ class Reproduction:
             self.cdbn()
         elif "untrained" in parts:
             self.untrained()
-        self.save_seconds()
-
-    def save_seconds(self) -> None:
-        """The seconds of this run's stages, beside those of other stages, or other machines, of earlier runs."""
+        if "comparisons" in parts and "networks" not in parts:
+            self.comparisons()
+            self.of_learning()
         where = torch.cuda.get_device_name() if self.device.startswith("cuda") else "CPU"
         rows = [{"stage": k, "seconds": round(v, 1), "where": where} for k, v in self.seconds.items()]
-        table = pd.DataFrame(rows)
-        if (self.out / "tables" / "seconds.csv").exists():
-            both = pd.concat([self.saved("seconds"), table], ignore_index=True)
-            table = both.drop_duplicates(["stage", "where"], keep="last")
-        self.save(table, "seconds")
+        self.save_beside(pd.DataFrame(rows), "seconds", ["stage", "where"])
+        if self.units:
+            self.save_beside(pd.concat(self.units), "units", ["part", "signs", "layer", "transformation"])
+
+    def save_beside(self, table: pd.DataFrame, name: str, keys: list[str]) -> None:
+        """Save a table with the rows of earlier runs, of other stages, parts or machines."""
+        if (self.out / "tables" / f"{name}.csv").exists():
+            both = pd.concat([self.saved(name), table], ignore_index=True)
+            table = both.drop_duplicates(keys, keep="last")
+        self.save(table, name)
 
     @cached_property
     def pictures(self) -> tuple[list[Array], list[Array]]:
@@ -239,6 +242,12 @@ class Reproduction:
         return self.cut(PATCH, self.scale.patches, 0)
 
     # -- tests ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def tests(self) -> list[InvarianceTest]:
+        """The tests of autoencoders."""
+        with self.timed("stimuli"):
+            return self.make_tests(PATCH, 48)
 
     def make_tests(self, patch: int, frame: int) -> list[InvarianceTest]:
         s = self.scale
@@ -408,6 +417,23 @@ class Reproduction:
             rows.append(dict(zip([*keys, "test"], group_of, strict=True)) | {"score": mean, "low": low, "high": high})
         self.save(pd.DataFrame(rows), "b_depth")
 
+    def untrained_autoencoders(self) -> None:
+        """The control of (a) and (b): networks of three layers before they learn, by both rules of signs.
+
+        The initial weights of the first layer are those of the networks of (a) of the same seed.
+        """
+        s = self.scale
+        made = (StackedAutoencoder(PATCH**2, (s.hidden,) * 3, seed=seed) for seed in range(s.map_seeds))
+        networks = [network.to(self.device) for network in made]
+        tables = []
+        for name, signs in (("fixed", "positive"), ("chosen", "choose")):
+            with self.timed("untrained autoencoders: scoring"):
+                table = self.scored("a and b, untrained", networks, signs, self.tests)
+            table.insert(0, "signs", name)
+            table.insert(1, "depth", table.pop("layer").str.removeprefix("stack.").astype(int) + 1)
+            tables.append(table.rename(columns={"network": "seed"}))
+        self.save(pd.concat(tables, ignore_index=True), "ab_untrained")
+
     def alike(self, networks: list[StackedAutoencoder]) -> pd.DataFrame:
         """How alike the units of each layer of each network respond to patches: their mean absolute correlation."""
         shown = torch.from_numpy(self.patches[:ALIKE_PATCHES]).to(self.device)
@@ -566,6 +592,10 @@ class Reproduction:
                     compare_layers(network, tests, run, frames, pairs)
         self.save(pd.concat(frames, ignore_index=True), "c_untrained_layers")
         self.save(pd.concat(pairs, ignore_index=True), "c_untrained")
+        self.of_learning()
+
+    def of_learning(self) -> None:
+        """What learning changes in convolutional networks, and what layer 2 gains: from the saved tables."""
         trained = self.saved("c_cdbn")
         trained = trained[trained["epochs"] == self.scale.cdbn_epochs]
         untrained = self.saved("c_untrained")
@@ -617,6 +647,7 @@ class Reproduction:
         with self.timed("comparisons"):
             self.save(compare_cells(scores, other_signs), "a_cells")
             self.save(sparsity_gains(scores, other_signs), "a_gains")
+            self.save(what_learning_does(scores, other_signs, self.saved("ab_untrained")), "a_learned")
             left_out = left_out_choices(grid)
             self.save(left_out, "b_left_out")
             self.save(depth_gains(copies, left_out), "b_depth_gains")

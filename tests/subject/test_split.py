@@ -137,6 +137,46 @@ def test_weights_that_change_are_captured_anew():
     torch.testing.assert_close(split.rest(*split.prefix(x)), subject(x), **TOLERANCE)
 
 
+class Capped(nn.Module):
+    """A network that caps what a layer returned, in one of the ways that such a statement can be written."""
+
+    WAYS = (
+        "h = h.clamp(max=1)",
+        "h.clamp_(max=1)",
+        "h[:, :].clamp_(max=1)",
+        "h.view(-1, 2, 4).clamp_(max=1)",
+        "h[:, 0] = h[:, 0].clamp(max=1)",
+        "torch.clamp(h, max=1, out=h)",
+        "part = h[:, :4]; part.clamp_(max=1); h = torch.cat([part, h[:, 4:]], 1)",
+        "part = h[:, :4]; again = h[:, :2]; part.clamp_(max=1); h = torch.cat([h, again], 1)[:, 2:]",
+    )
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.first, self.act, self.last = nn.Linear(3, 8), nn.Sigmoid(), nn.Linear(8, 2)
+        self.way = way
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        names = {"h": self.act(self.first(x)), "torch": torch}
+        exec(self.way, names)
+        return self.last(names["h"])
+
+
+@pytest.mark.parametrize("way", Capped.WAYS)
+def test_what_is_written_in_place_is_written_where_it_does_nothing_on_the_inputs_compared(way):
+    """A sigmoid is never above 1: only a changed output of the layer shows whether the cap is there."""
+    torch.manual_seed(0)
+    net, x = Capped(way).eval(), torch.randn(5, 3)
+    split = Subject(net).split("act")
+    for _ in range(2):
+        output, carried = split.prefix(x)
+        torch.testing.assert_close(split.rest(output, carried), replaced(net, x, "act", lambda o: o), **TOLERANCE)
+        expected = replaced(net, x, "act", lambda o: 3 * o)
+        torch.testing.assert_close(split.rest(3 * output, carried), expected, **TOLERANCE)
+    if way in Capped.WAYS[:2]:
+        assert split.captured
+
+
 def test_the_batch_is_not_overwritten_by_an_inplace_first_layer():
     subject = Subject(nn.Sequential(nn.ReLU(inplace=True), nn.Linear(3, 2)))
     x = -torch.ones(2, 3)

@@ -183,6 +183,8 @@ def capture(network: Network, known: DryRun, ready: Any, functions: bool = False
     with network.undisturbed(), layer_hooks(module, places, mark), silence():
         exported = torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=False)
     owner = exported.module()
+    if written_aside(owner.graph):
+        raise AssayError("it writes to a tensor in place under one name and reads it under another")
     marks, nodes, inputs, outputs = [], [], [], []
     for node in owner.graph.nodes:
         if node.op == "placeholder":
@@ -198,6 +200,37 @@ def capture(network: Network, known: DryRun, ready: Any, functions: bool = False
     if OUTPUT in known.layers:
         marks.append(next(n for n in outputs if isinstance(n, fx.Node)))
     return Graph(owner, inputs, marks, nodes, outputs, exported.call_spec.out_spec)
+
+
+def written_aside(graph: fx.Graph) -> bool:
+    """Whether anything is written in place and afterwards read under another name, such as a tensor through its view.
+
+    In a graph, what is written is the result of the node that writes; no arrow leads from there to other names of the
+    same memory. A part of such a graph would do without the writing, and no comparison shows it where, on the inputs
+    compared, the writing changes nothing, as ``h[:, :3].clamp_(max=6)`` does while no response is above 6.
+    """
+    order = {node: i for i, node in enumerate(graph.nodes)}
+    names: dict[Any, list[fx.Node]] = {}
+    for node in order:
+        if isinstance(value := node.meta.get("val"), Tensor):
+            names.setdefault(value.untyped_storage()._cdata, []).append(node)
+    for writing, place in order.items():
+        for written in _written_by(writing):
+            value = written.meta.get("val")
+            same = names[value.untyped_storage()._cdata] if isinstance(value, Tensor) else [written]
+            if any(order[name] < place < order[user] for name in same for user in name.users):
+                return True
+    return False
+
+
+def _written_by(node: fx.Node) -> list[fx.Node]:
+    """The nodes whose memory a node writes to."""
+    schema = getattr(node.target, "_schema", None)
+    if node.op != "call_function" or schema is None or not schema.is_mutable:
+        return []
+    given = {argument.name: value for argument, value in zip(schema.arguments, node.args, strict=False)} | node.kwargs
+    written = (given.get(a.name) for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write)
+    return [one for one in written if isinstance(one, fx.Node)]
 
 
 def draws(node: fx.Node) -> bool:

@@ -121,3 +121,17 @@ def test_a_study_of_an_earlier_version_is_not_judged():
     )
     items = study_findings(ranking, pd.DataFrame(), {"sizes": [2], "left_out": [], "incomplete": None}).items
     assert all(tone == "open" for tone, _, _ in items) and "study the corpus again" in items[1][2]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_of_measures_that_cannot_be_scored_the_page_says_so(bad):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"network": [f"n{i}" for i in range(16)], "width": np.arange(16) % 2, "gap": rng.random(16)})
+    values = pd.DataFrame({"some": rng.random(16)}, index=table["network"])
+    values.loc["n3", "some"] = bad
+    result = judge(table.assign(depth=np.arange(16) // 2 % 2), values, ["width", "depth"], Scoring(draws=20))
+    findings = study_findings(result.ranking, result.comparisons, result.about)
+    items = {question: answer for _, question, answer in findings.items}
+    answer = items["Which measure predicts the gap best?"]
+    assert answer == "Not to be said: no measure is there, and finite, in all networks."
+    assert "some (" in items["What could not be scored?"]

@@ -40,6 +40,11 @@ def test_every_kind_of_file_is_loaded(tmp_path):
     assert load_rdms(tmp_path, names=["Ben", "a"]).names == ("Ben", "a")
 
 
+def test_rdms_without_a_name_are_numbered(tmp_path):
+    io.savemat(tmp_path / "c.mat", {"rdms": structures([("", MATRICES[0]), (np.zeros((0, 0)), VECTORS[1])])})
+    assert load_rdms(tmp_path / "c.mat").names == ("c 0", "c 1")
+
+
 def test_a_mat_file_of_version_7_3_is_loaded(tmp_path):
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "new.mat", "w", userblock_size=512) as file:

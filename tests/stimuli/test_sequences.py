@@ -113,6 +113,14 @@ def test_a_sub_folder_of_clips_is_a_scene_whose_clips_are_drawn_together(tmp_pat
     assert table.groupby("sequence")["scene"].first().to_dict() == {name: of or name for name, of in scenes.items()}
 
 
+def test_arrays_beside_a_scene_of_arrays_are_clips_too(tmp_path):
+    frames = np.random.default_rng(0).random((12, 8, 8))
+    (tmp_path / "walk").mkdir()
+    for name in ("a", "b", "walk/c"):
+        np.save(tmp_path / f"{name}.npy", frames)
+    assert {clip.name: clip.scene for clip in load_sequences(tmp_path)} == {"a": "", "b": "", "walk c": "walk"}
+
+
 def test_batches_cross_clips_and_end_where_the_shape_changes():
     rng = np.random.default_rng(0)
     sequences = Sequences.of(a=rng.random((4, 6, 6)), b=rng.random((3, 6, 6)), c=rng.random((2, 5, 5)))

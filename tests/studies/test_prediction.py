@@ -24,7 +24,7 @@ from assay import (
 from assay.measures.table import Predictor
 from assay.stimuli.labelled import Labelled
 from assay.studies import Scoring, kendall_tau, load_study_plan, rank, sign_error, study
-from assay.studies.prediction import with_combinations
+from assay.studies.prediction import judge, with_combinations
 
 
 @pytest.fixture
@@ -188,3 +188,18 @@ def test_what_a_number_rests_on_is_said_in_words():
     assert Margins(digits).budget(table) == "200 inputs"
     assert ClusterSeparation(digits, rounds=4, images=30).budget(table) == "30 inputs × 4 rounds"
     assert Norms().budget(table) == ""
+
+
+def test_a_hyper_parameter_may_be_called_as_a_measure_is():
+    """Networks trained with mixup or without, measured by mixup."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"network": [f"n{i}" for i in range(16)], "mixup": np.arange(16) % 2, "gap": rng.random(16)})
+    measured = pd.DataFrame({"mixup": rng.random(16)}, index=table["network"])
+    with_depth = table.assign(depth=np.arange(16) // 2 % 2)
+    found = judge(
+        with_depth, measured, ["mixup", "depth"], Scoring(draws=20), directions={"mixup": -1}, budgets={"mixup": "all"}
+    )
+    assert found.networks["mixup"].tolist() == table["mixup"].tolist()
+    assert found.networks["mixup (measured)"].tolist() == measured["mixup"].tolist()
+    row = found.ranking.set_index("measure").loc["mixup (measured)"]
+    assert row["expected"] == "falls" and row["budget"] == "all"

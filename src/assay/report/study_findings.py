@@ -19,6 +19,7 @@ _BEST, _CHANCE, _BETTER = (
     "Is it better than the others?",
 )
 _SHOWN = 5  # names in a sentence
+_NONE_SCORED = "no measure is there, and finite, in all networks"
 
 
 def study_findings(
@@ -34,16 +35,16 @@ def study_findings(
     """
     controls = ranking[ranking["kind"] == "control"] if "kind" in ranking else ranking[:0]
     ranking = ranking.drop(index=controls.index).reset_index(drop=True)
-    if JUDGED_BY not in ranking:
-        column = ranking.get(f"{JUDGED_BY}_status", pd.Series(["no measure is there in all networks"]))
+    if JUDGED_BY not in ranking or not ranking[JUDGED_BY].notna().any():
+        column = ranking.get(f"{JUDGED_BY}_status", pd.Series([_NONE_SCORED])).fillna(_NONE_SCORED)
         items: list[Item] = [("open", _BEST, f"Not to be said: {column.iloc[0]}.")]
     else:
         items = [*_best(ranking, about, controls), _better(ranking, comparisons), *_directions(ranking)]
         items += [*_controls(ranking, controls, comparisons, about), *_together(combined)]
-        unscored = ranking[ranking[JUDGED_BY].isna()]
-        if len(unscored):
-            names = ", ".join(f"{r.measure} ({r.status})" for r in unscored.itertuples())
-            items.append(("bad", "What could not be scored?", names))
+    unscored = ranking[ranking[JUDGED_BY].isna()] if JUDGED_BY in ranking else ranking[:0]
+    if len(unscored):
+        names = ", ".join(f"{r.measure} ({r.status})" for r in unscored.itertuples())
+        items.append(("bad", "What could not be scored?", names))
     if about["left_out"]:
         left_out = f"{len(about['left_out'])} did not reach the training criterion: {', '.join(about['left_out'])}."
         items.append(("bad", "Which networks were left out?", left_out))

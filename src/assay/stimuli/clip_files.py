@@ -56,8 +56,9 @@ class ClipFiles:
                 clips += in_order
             elif with_scenes:
                 clips += [_in_scene(clip, place.name) for clip in self._of_folder(place, with_scenes=False)]
-        # Beside pictures and videos an array is something else: labels, or responses.
-        return clips or [clip for place in inside for clip in self._arrays(place)]
+        if all(isinstance(clip, ArrayClip) for clip in clips):  # beside pictures and videos an array is something else
+            clips += [clip for place in inside for clip in self._arrays(place)]
+        return clips
 
     def _pictures(self, folder: Path) -> list[Clip]:
         with reading(folder):

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from assay.core.errors import AssayError, nearest
+from assay.core.errors import AssayError, nearest, shown
 from assay.stimuli import families
 from assay.stimuli.pictures import Array
 from assay.stimuli.user_transformations import Transformation
@@ -194,6 +194,8 @@ class Transformed(Perturbation):
 
         def transform(magnitudes: Tensor) -> Tensor:
             transformed = function(x, magnitudes)
+            if not isinstance(transformed, Tensor):
+                raise AssayError(f"{self.name} gave back {shown(transformed)}, not a tensor")
             if transformed.shape != x.shape:
                 raise AssayError(f"{self.name} made {tuple(transformed.shape)} of a batch of {tuple(x.shape)}")
             return transformed

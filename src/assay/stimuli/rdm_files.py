@@ -116,7 +116,8 @@ def _named(path: Path) -> Iterator[tuple[str, Array]]:
     for key, value in arrays.items():
         if isinstance(value, np.ndarray) and value.dtype.names and "RDM" in value.dtype.names:
             for number, entry in enumerate(value.ravel()):
-                name = str(np.ravel(entry["name"])[0]) if "name" in value.dtype.names else f"{key} {number}"
+                given = np.ravel(entry["name"] if "name" in value.dtype.names else [])
+                name = str(given[0]) if given.size else f"{key} {number}"
                 yield name, as_vectors(_triangle_or_matrix(entry["RDM"]), f"{path.name}: {name}")[0]
                 count += 1
         elif _may_be_rdms(value):

@@ -172,6 +172,10 @@ def judge(
         budgets: What each predictor rests on, such as ``2000 inputs × 10 draws`` (`Measure.budget`).
     """
     scoring = scoring or Scoring()
+    called = {name: f"{name} (measured)" for name in predictors if name in table}  # such as networks trained with mixup
+    predictors = predictors.rename(columns=called)
+    directions = {called.get(name, name): sign for name, sign in (directions or {}).items()}
+    budgets = {called.get(name, name): budget for name, budget in (budgets or {}).items()}
     levels, gap = table[hyperparameters], table["gap"]
     controls, detail = affordable_controls(table, hyperparameters)
     cells = cells_of(table, hyperparameters)

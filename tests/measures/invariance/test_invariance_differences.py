@@ -88,6 +88,12 @@ def test_what_was_measured_with_other_settings_is_not_compared(measure, setting,
     assert len(invariance_differences(one, replace(measure, batch_size=7).measured(network("b", 10, 1))))
 
 
+def test_one_stimulus_is_not_all_of_them(measure):
+    one, other = (replace(measure, near_max=size).measured(network("a", 10, 1)) for size in (1, 1.0))
+    with pytest.raises(AssayError, match=r"measured with near_max=1 and near_max=1\.0"):
+        invariance_differences(one, other)
+
+
 def test_with_other_settings_it_is_another_number(measure):
     """It goes up to 1/G, so that reference networks at the usual G do not say how far seeds move it."""
     (evidence,) = measure.evidence(measure.measured(network("a", 10, 1)))

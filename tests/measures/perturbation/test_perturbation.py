@@ -117,6 +117,13 @@ def test_equals_full_passes_with_the_output_replaced(monkeypatch, kind, perturba
     assert curve(table, "pal")[0] == pytest.approx(pal_score(alpha, expected[:-1]))
 
 
+def test_a_function_that_gives_nothing_back_is_named():
+    data = pictures()
+    forgetful = Transformed(lambda x, magnitudes: None, 0.0, 1.0)
+    with pytest.raises(AssayError, match="<lambda> gave back None, not a tensor"):
+        PerturbationResponse(data, forgetful, magnitudes=3, bootstrap=0)(network("mlp", data))
+
+
 def laid_out(kind: str) -> torch.Tensor:
     x = torch.rand(6, 3, 4, 5, generator=torch.Generator().manual_seed(0))
     return {

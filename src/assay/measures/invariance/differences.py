@@ -78,7 +78,10 @@ def invariance_differences(
     if not shared:
         raise AssayError(f"the two share no transformation: {', '.join(first)} and {', '.join(second)}")
     for setting, value in one.how.items():
-        if other.how.get(setting, value) != value:
+        theirs = other.how.get(setting, value)
+        if theirs != value or isinstance(theirs, int) != isinstance(
+            value, int
+        ):  # 1 is a number of stimuli, 1.0 a share
             raise AssayError(
                 f"the two were measured with {setting}={value!r} and {setting}={other.how[setting]!r}: their scores "
                 "cannot be compared; measure both alike"

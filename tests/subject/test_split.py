@@ -148,16 +148,20 @@ class Capped(nn.Module):
         "h[:, 0] = h[:, 0].clamp(max=1)",
         "torch.clamp(h, max=1, out=h)",
         "part = h[:, :4]; part.clamp_(max=1); h = torch.cat([part, h[:, 4:]], 1)",
+        "self.drop(h).clamp_(max=1)",
+        "torch.nn.functional.dropout(h, training=False).clamp_(max=1)",
+        "torch._foreach_clamp_max_([h], 1)",
         "part = h[:, :4]; again = h[:, :2]; part.clamp_(max=1); h = torch.cat([h, again], 1)[:, 2:]",
     )
 
     def __init__(self, way: str) -> None:
         super().__init__()
         self.first, self.act, self.last = nn.Linear(3, 8), nn.Sigmoid(), nn.Linear(8, 2)
+        self.drop = nn.Dropout()
         self.way = way
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        names = {"h": self.act(self.first(x)), "torch": torch}
+        names = {"h": self.act(self.first(x)), "torch": torch, "self": self}
         exec(self.way, names)
         return self.last(names["h"])
 

@@ -375,3 +375,45 @@ def test_an_output_that_no_memory_could_hold_is_one_sentence():
     subject = Subject(nn.Sequential(nn.Identity(), Expanding()), "wide")
     with pytest.raises(AssayError, match=r"a layer's output of shape .* would take 12\.0 TiB of memory"):
         subject.record(torch.ones(1, 3, 8, 8))
+
+
+class PreActivation(nn.Module):
+    """A block that adds its input to what it makes of it, after an activation in place has written over that input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.relu, self.last = nn.ReLU(inplace=True), nn.Linear(4, 4, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(self.relu(x)) + x
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_what_an_activation_in_place_does_is_seen_though_the_first_input_is_black(compiled):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 4, bias=False), PreActivation()).eval()
+    x = torch.randn(5, 4)
+    x[0] = 0
+    with torch.no_grad():
+        expected = net(x.clone())
+    subject = Subject(net, compile=compiled)
+    assert torch.equal(subject.record(x, ["1"])["1"], expected)
+    seen = {}
+    subject.visit(x, lambda layer, output: seen.setdefault(layer, output.clone()), ["1"])
+    assert torch.equal(seen["1"], expected)
+
+
+@pytest.mark.parametrize("kind", ["tensor", "array", "by name"])
+def test_preprocessing_that_writes_to_its_input_changes_nobodys_data(kind):
+    def centre(x):
+        for tensor in x.values() if isinstance(x, dict) else (x,):
+            tensor.sub_(0.5).div_(0.2)
+        return x
+
+    plain = torch.rand(6, 4)
+    given = {"tensor": plain.clone(), "array": plain.numpy().copy(), "by name": {"input": plain.clone()}}[kind]
+    subject = Subject(nn.Linear(4, 2), preprocess=centre)
+    first, second = subject(given), subject(given)
+    assert torch.equal(first, second)
+    left = given["input"] if isinstance(given, dict) else torch.as_tensor(given)
+    assert torch.equal(left, plain)

@@ -193,7 +193,8 @@ class Transformed(Perturbation):
             raise AssayError(f"{self.name} changes pictures N×C×H×W, not {tuple(x.shape)}: choose another layer")
 
         def transform(magnitudes: Tensor) -> Tensor:
-            transformed = function(x, magnitudes)
+            own = isinstance(self.function, str)
+            transformed = function(x, magnitudes) if own else function(x.clone(), magnitudes.clone())  # to write to
             if not isinstance(transformed, Tensor):
                 raise AssayError(f"{self.name} gave back {shown(transformed)}, not a tensor")
             if transformed.shape != x.shape:

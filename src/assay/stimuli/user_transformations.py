@@ -77,11 +77,12 @@ class UserTransformation:
     def _called(self, pictures: Tensor, magnitudes: Tensor) -> Tensor:
         """What the function gives back."""
         if not self.each:
-            return self.function(pictures, magnitudes)
+            return self.function(pictures.clone(), magnitudes.clone())  # which it may write to
         transformed = []
         for picture, magnitude in zip(pictures, magnitudes.tolist(), strict=True):
-            transformed.append(self.function(picture, magnitude))
-            self._require(picture, transformed[-1], "")
+            one = self.function(picture.clone(), magnitude)
+            self._require(picture, one, "")
+            transformed.append(one.clone())  # it may be memory that the function uses again
         return torch.stack(transformed)
 
     def _require(self, pictures: Tensor, transformed: object, of: str) -> None:
@@ -102,21 +103,21 @@ class UserTransformation:
         It is called twice, and then with the last picture by itself. Differences of the size of rounding, which may
         depend on the size of a batch, are ignored. One that changes no picture is tried on noise too.
         """
-        first = self(pictures.clone(), magnitudes)
+        first = self(pictures, magnitudes).clone()
         if _alike(first, pictures):
             noise = torch.rand(pictures.shape, generator=torch.Generator().manual_seed(0)).to(pictures)
-            if _alike(self(noise.clone(), magnitudes), noise):
+            if _alike(self(noise, magnitudes), noise):
                 at = ", ".join(f"{m:g}" for m in dict.fromkeys(magnitudes.tolist()))
                 raise AssayError(
                     f"transformation {self.name!r} gives pictures back as they are, at all magnitudes ({at}): every "
                     "network would be invariant to it; return what was made of them"
                 )
-        if not _alike(first, self(pictures.clone(), magnitudes)):
+        if not _alike(first, self(pictures, magnitudes)):
             raise AssayError(
                 f"transformation {self.name!r} gives two results for the same pictures and magnitudes: it must not be "
                 "random; draw from a generator that the function makes from a fixed seed"
             )
-        if not _alike(first[-1:], self(pictures[-1:].clone(), magnitudes[-1:])):
+        if not _alike(first[-1:], self(pictures[-1:], magnitudes[-1:])):
             raise AssayError(
                 f"transformation {self.name!r} makes something else of a picture when it is shown with others: the "
                 "result must depend on the picture and its own magnitude alone"

@@ -172,7 +172,7 @@ def judge(
         budgets: What each predictor rests on, such as ``2000 inputs × 10 draws`` (`Measure.budget`).
     """
     scoring = scoring or Scoring()
-    called = {name: f"{name} (measured)" for name in predictors if name in table}  # such as networks trained with mixup
+    called = {name: f"{name} (measured)" for name in predictors if name in hyperparameters}  # such as mixup
     predictors = predictors.rename(columns=called)
     directions = {called.get(name, name): sign for name, sign in (directions or {}).items()}
     budgets = {called.get(name, name): budget for name, budget in (budgets or {}).items()}
@@ -207,7 +207,8 @@ def judge(
         asked = _with_control_rows(predictors, table, hyperparameters, error, scoring)
         second = rank(asked, error, levels, scoring, directions)
         second = _with_controls(second, asked, error, controls, cells, scoring)
-    networks = table.merge(predictors, left_on="network", right_index=True, how="left")
+    known = table[[name for name in table if name not in predictors]]
+    networks = known.merge(predictors, left_on="network", right_index=True, how="left")
     compared = _compared(ranked, whole, levels.assign(gap=gap), scoring)
     together = _combined(predictors, table, hyperparameters, cells, scoring)
     return Study(networks, list(predictors.columns), ranked, facts, compared, second, together)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -70,7 +71,10 @@ def dry_run(network: Network, ready: Any) -> DryRun:
         raise
     elsewhere = _trace(network, ready, out_of_place=True)
     # A network may rely on what is written in place (it reads the tensor again): then it is left so.
-    out_of_place = _same_values(as_it_is, elsewhere)
+    # One input may not show it: a black picture leaves nothing for a ReLU to do. So noise of both signs is shown too.
+    out_of_place = _same_values(as_it_is, elsewhere) and all(
+        map(partial(_indifferent, network), _probes(network, ready))
+    )
     count = batch_length(ready)
     return DryRun(
         layers=tuple(step.layer for step in as_it_is.steps),
@@ -82,6 +86,31 @@ def dry_run(network: Network, ready: Any) -> DryRun:
         out_of_place=out_of_place,
         calls=_calls(network, ready, tuple(step.layer for step in as_it_is.steps)),
     )
+
+
+def _probes(network: Network, ready: Any) -> Iterator[Any]:
+    """Noise in place of a batch, and its negative, where there are activations in place to be switched off."""
+    if not any(getattr(module, "inplace", False) is True for module in network.module.modules()):
+        return
+    generator = torch.Generator().manual_seed(0)
+
+    def noise(given: Tensor) -> Tensor:
+        if not given.is_floating_point():
+            return given
+        return torch.randn(given.shape, generator=generator).to(given)
+
+    drawn = {key: noise(value) for key, value in ready.items()} if isinstance(ready, Mapping) else noise(ready)
+    yield drawn
+    negative = {k: -v if v.is_floating_point() else v for k, v in drawn.items()} if isinstance(drawn, dict) else -drawn
+    yield negative
+
+
+def _indifferent(network: Network, probe: Any) -> bool:
+    """Whether a network computes the same with activations in place switched off; true if it cannot take the probe."""
+    try:
+        return _same_values(_trace(network, probe, out_of_place=False), _trace(network, probe, out_of_place=True))
+    except Exception:  # not every network takes noise
+        return True
 
 
 def _takes_two(network: Network, ready: Any) -> bool:
@@ -162,7 +191,7 @@ def _trace(network: Network, ready: Any, out_of_place: bool) -> _Trace:
 
 def _same_values(a: _Trace, b: _Trace) -> bool:
     return [step.layer for step in a.steps] == [step.layer for step in b.steps] and all(
-        torch.equal(torch.nan_to_num(x.value), torch.nan_to_num(y.value)) for x, y in zip(a.steps, b.steps, strict=True)
+        torch.allclose(x.value, y.value, rtol=0, atol=0, equal_nan=True) for x, y in zip(a.steps, b.steps, strict=True)
     )
 
 

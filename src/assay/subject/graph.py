@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -22,6 +22,8 @@ from assay.subject.silence import silence
 
 log = logging.getLogger(__name__)
 _MARK = torch.ops.aten.alias.default
+_PASSES_ON = (torch.ops.aten.dropout.default, torch.ops.aten.feature_dropout.default)
+"""Operators that return their very input, where they are not training, though a graph does not say so."""
 
 
 class Graphs:
@@ -210,17 +212,29 @@ def written_aside(graph: fx.Graph) -> bool:
     compared, the writing changes nothing, as ``h[:, :3].clamp_(max=6)`` does while no response is above 6.
     """
     order = {node: i for i, node in enumerate(graph.nodes)}
+    memory = _memory(order)
     names: dict[Any, list[fx.Node]] = {}
-    for node in order:
-        if isinstance(value := node.meta.get("val"), Tensor):
-            names.setdefault(value.untyped_storage()._cdata, []).append(node)
+    for node, where in memory.items():
+        names.setdefault(where, []).append(node)
     for writing, place in order.items():
         for written in _written_by(writing):
-            value = written.meta.get("val")
-            same = names[value.untyped_storage()._cdata] if isinstance(value, Tensor) else [written]
+            same = names[memory[written]]
             if any(order[name] < place < order[user] for name in same for user in name.users):
                 return True
     return False
+
+
+def _memory(nodes: Iterable[fx.Node]) -> dict[fx.Node, Any]:
+    """What tells the memory of each node's tensor from that of others; of a node without a tensor, itself."""
+    passed_on: dict[Any, Any] = {}
+    memory: dict[fx.Node, Any] = {}
+    for node in nodes:
+        value = node.meta.get("val")
+        where = value.untyped_storage()._cdata if isinstance(value, Tensor) else node
+        if node.target in _PASSES_ON and node.args[2] is False and isinstance(node.args[0], fx.Node):
+            passed_on[where] = memory[node.args[0]]
+        memory[node] = passed_on.get(where, where)
+    return memory
 
 
 def _written_by(node: fx.Node) -> list[fx.Node]:
@@ -229,8 +243,8 @@ def _written_by(node: fx.Node) -> list[fx.Node]:
     if node.op != "call_function" or schema is None or not schema.is_mutable:
         return []
     given = {argument.name: value for argument, value in zip(schema.arguments, node.args, strict=False)} | node.kwargs
-    written = (given.get(a.name) for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write)
-    return [one for one in written if isinstance(one, fx.Node)]
+    written = [given.get(a.name) for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
+    return [one for some in written for one in pytree.tree_leaves(some) if isinstance(one, fx.Node)]
 
 
 def draws(node: fx.Node) -> bool:

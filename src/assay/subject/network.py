@@ -68,7 +68,7 @@ class Network:
     def prepare(self, batch: Batch) -> Any:
         """Prepare a batch as the module takes it: preprocessed, on its device, in its precision and memory format."""
         if self.preprocess is not None:
-            given = as_tensor(batch) if isinstance(batch, np.ndarray) else batch
+            given = _own(as_tensor(batch) if isinstance(batch, np.ndarray) else batch)
             try:
                 batch = self._preprocessed(self.preprocess, given)
             except (AssayError, torch.OutOfMemoryError):
@@ -192,6 +192,15 @@ def _made(shape: Sequence[int]) -> Tensor:
     # Not zeros: a network may divide by a norm. Not random: the dry run must not need a seed.
     sides = shape_of(shape, "example")
     return torch.linspace(0, 1, prod(sides)).reshape(1, *sides)
+
+
+def _own(batch: Any) -> Any:
+    """A copy of a batch, for who may write to it; what is no tensor, and no array, is given as it is."""
+    if isinstance(batch, dict):
+        return {key: _own(value) for key, value in batch.items()} if type(batch) is dict else batch
+    if isinstance(batch, Tensor):
+        return batch.clone()
+    return batch.copy() if isinstance(batch, np.ndarray) else batch
 
 
 def _takes_one_mapping(module: nn.Module, names: Sequence[str]) -> bool:

@@ -250,7 +250,7 @@ def _results(
     shares = as_shares(path, accuracies, names, notes)
     results |= {role: shares[roles[role]] for role in (TRAIN, TEST) if role in results}
     if GAP not in results:
-        results[GAP] = results[TRAIN] - results[TEST]
+        results[GAP] = (results[TRAIN] - results[TEST]).round(12)  # differences that are equal but for rounding tie
         notes.append(f"gap is {roles[TRAIN]!r} minus {roles[TEST]!r}")
     return results
 

@@ -348,7 +348,7 @@ def _keep(
     else:
         subject = corpus._wrapped(module, name)
         train, test = accuracy(subject, data), accuracy(subject, corpus.test)
-        row |= {"train_accuracy": train, "test_accuracy": test, "gap": train - test}
+        row |= {"train_accuracy": train, "test_accuracy": test, "gap": round(train - test, 12)}
         weights = _state(module)
     at_the_end_of_training = {"trained_accuracy": trained.accuracy, "trained_loss": trained.loss}
     row |= {key: value if value == value else None for key, value in at_the_end_of_training.items()}  # JSON has no NaN
